@@ -33,7 +33,7 @@ from scipy import ndimage
 
 from benchmarks.boundary_tools import COLUMNS, TOOLS, Mask, Numbers, table_of_tools
 from probdice import Geometry, Segmentation
-from probdice.engine.pair import Images
+from probdice.engine.pair import SegmentationPair
 from probdice.method.sides import Both
 from probdice.metrics.boundaries import Boundaries, boundaries_of
 
@@ -258,7 +258,9 @@ def _boundaries(sides: list[Image], groups: int, spacing: tuple[float, ...]) -> 
     """Return the boundary distances of label maps, or of one probability channel per group."""
     make = Segmentation.from_labels if sides[0].ndim == 3 else Segmentation.from_probabilities
     geometry = Geometry(sides[0].shape[-3:], np.diag([*spacing, 1.0]))
-    images = Images.of(*(make(side, geometry=geometry) for side in sides), workers=WORKERS)
+    images = SegmentationPair.of(
+        *(make(side, geometry=geometry) for side in sides), workers=WORKERS
+    )
     members = [(k,) for k in range(groups)]
     both = Both(members, members)
     return boundaries_of(images, both, groups=both, tolerances=[TOLERANCE])

@@ -35,7 +35,7 @@ from probdice.engine.kernels import aitchison as aitchison_kernels
 from probdice.engine.kernels import label_rows, labels, rows, tiles
 from probdice.engine.moment_passes import distributions_pass, moments_pass
 from probdice.engine.overlap_pass import FEW_CELLS, overlap_pass
-from probdice.engine.pair import Images
+from probdice.engine.pair import SegmentationPair
 from probdice.engine.similarity_kernels import RowGroups
 from probdice.evaluation.case_scoring import Request, files_of, inputs_of, score_case
 from probdice.evaluation.pairing import Job
@@ -173,7 +173,7 @@ def case() -> Iterator[Row]:
         inputs = inputs_of(job, Both(None, None), verify=False)
         request = Request(job, CompareOptions.of(), inputs, files_of(job, folder))
         sides = [np.ascontiguousarray(np.moveaxis(_values(path), -1, 0)) for path in paths]
-        images = Images(*map(Segmentation.from_probabilities, sides), None, 1)
+        images = SegmentationPair(*map(Segmentation.from_probabilities, sides), None, 1)
         keys = Both(*(np.arange(len(side)) for side in sides))
         passes: Any = (
             overlap_pass(Absolute()),

@@ -30,12 +30,12 @@ def weights(case: Case) -> Found:
 
 
 def overlaps(case: Case) -> Found:
-    meeting = case.result.overlap
-    table = np.zeros((len(meeting.reference.occupied), len(meeting.prediction.occupied)))
+    overlapping = case.result.overlap
+    table = np.zeros((len(overlapping.reference.occupied), len(overlapping.prediction.occupied)))
     for i, j, value in zip(
-        np.searchsorted(meeting.reference.occupied, meeting.meeting.rows),
-        np.searchsorted(meeting.prediction.occupied, meeting.meeting.columns),
-        meeting.overlaps,
+        np.searchsorted(overlapping.reference.occupied, overlapping.pairs.rows),
+        np.searchsorted(overlapping.prediction.occupied, overlapping.pairs.columns),
+        overlapping.overlaps,
         strict=True,
     ):
         table[i, j] = value
@@ -61,8 +61,8 @@ def merging(case: Case) -> Found:
     if not case.unique or case.merge == "none":
         return
     p, q = case.rows
-    meeting = (p > 0).astype(int) @ (q > 0).T.astype(int) > 0
-    if np.any(meeting & (oracles.overlaps(p, q, case.f) < EXACT)):
+    overlapping = (p > 0).astype(int) @ (q > 0).T.astype(int) > 0
+    if np.any(overlapping & (oracles.overlaps(p, q, case.f) < EXACT)):
         return  # only the oracle counts overlaps of probabilities below the floor
     sides = {"both": ("prediction", "reference")}.get(case.merge, (case.merge,))
     pairs = oracles.match(*case.rows, case.f)
@@ -103,12 +103,12 @@ def map_of_similarity(case: Case) -> Found:
 
 
 def cuts_and_threads(case: Case) -> Found:
-    before = blocks.FEWEST_PIXELS, blocks.BLOCK_BYTES
-    blocks.FEWEST_PIXELS, blocks.BLOCK_BYTES = 1, 32
+    before = blocks.MIN_BLOCK_PIXELS, blocks.BLOCK_BYTES
+    blocks.MIN_BLOCK_PIXELS, blocks.BLOCK_BYTES = 1, 32
     try:
         one, four = (quietly(*case.sides, **case.options, workers=n) for n in (1, 4))
     finally:
-        blocks.FEWEST_PIXELS, blocks.BLOCK_BYTES = before
+        blocks.MIN_BLOCK_PIXELS, blocks.BLOCK_BYTES = before
     yield float(one.to_dict() == four.to_dict()), 1.0, 0
     yield one.weights, case.result.weights, EXACT
 

@@ -167,7 +167,7 @@ def _save_overlap(path: Path, values: NDArray[Any]) -> int:
     found = overlap(regions, np.roll(regions, 1))
     found.save(path)
     sides = [array for side in (found.reference, found.prediction) for array in _arrays(side)]
-    return sum(array.nbytes for array in (*sides, *_arrays(found.meeting)))
+    return sum(array.nbytes for array in (*sides, *_arrays(found.pairs)))
 
 
 def _arrays(holder: Any) -> list[NDArray[Any]]:

@@ -53,6 +53,6 @@ def evaluate(folder: Path, out: str, several: bool, limit: int | None, output: C
     sys.stdout, sys.stderr = (os.fdopen(k, "w", encoding="utf-8", closefd=False) for k in (1, 2))
     if limit is not None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
-    running.TINY = 0 if several else 2**40
+    running.MIN_PARALLEL_BYTES = 0 if several else 2**40
     sys.argv = ["probdice", *arguments(folder, out)]
     main()

@@ -85,10 +85,10 @@ def read_names(path: str) -> Any:
 
 def read_subjects(path: str) -> Any:
     """Read a table with cases, subjects, and numbers that other programs computed."""
-    from probdice.files.columns import as_number, read_columns
+    from probdice.files.columns import parse_number, read_columns
 
     rows = read_columns(path, ("case", "subject", "seconds"))
-    return [(case, subject, as_number(text, "seconds", at)) for at, (case, subject, text) in rows]
+    return [(case, subject, parse_number(text, "seconds", at)) for at, (case, subject, text) in rows]
 
 
 def read_manifest(path: str) -> Any:

@@ -12,7 +12,7 @@ from probdice.evaluation import running
 
 with tempfile.TemporaryDirectory() as name, open(os.devnull, "w") as nowhere:
     make(Path(name), contained=False)
-    running.TINY = 2**40
+    running.MIN_PARALLEL_BYTES = 2**40
     sys.argv = ["probdice", *arguments(Path(name), "out")]
     with redirect_stdout(nowhere), redirect_stderr(nowhere), suppress(SystemExit):
         main()

@@ -3,7 +3,7 @@
 import numpy as np
 
 from probdice import Geometry, Segmentation
-from probdice.engine.pair import Images
+from probdice.engine.pair import SegmentationPair
 
 
 def images_of(reference, prediction, affine=None, mask=None, workers=2):
@@ -15,4 +15,4 @@ def images_of(reference, prediction, affine=None, mask=None, workers=2):
         make = Segmentation.from_labels if crisp else Segmentation.from_probabilities
         return make(side, geometry=None if affine is None else Geometry(shape, affine))
 
-    return Images.of(placed(reference), placed(prediction), mask=mask, workers=workers)
+    return SegmentationPair.of(placed(reference), placed(prediction), mask=mask, workers=workers)

@@ -128,8 +128,10 @@ def overlaps(p, q, f):
 def match(p, q, f):
     """The pairs of overlapping regions with the largest total overlap; ties are not resolved."""
     table = overlaps(p, q, f)
-    meeting = [pairs for pairs in all_pairings(*table.shape) if all(table[pair] for pair in pairs)]
-    return max(meeting, key=lambda pairs: sum(table[pair] for pair in pairs))
+    overlapping = [
+        pairs for pairs in all_pairings(*table.shape) if all(table[pair] for pair in pairs)
+    ]
+    return max(overlapping, key=lambda pairs: sum(table[pair] for pair in pairs))
 
 
 def merge(p, q, f, pairs, sides):

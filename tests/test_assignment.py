@@ -123,7 +123,7 @@ def test_random_tables_reach_the_dense_total(kind):
 
 @pytest.mark.parametrize("kind", range(len(KINDS)), ids=KINDS)
 def test_random_tables_by_steps_reach_the_dense_total(kind, monkeypatch):
-    monkeypatch.setattr(assignment, "BIDS", 0)
+    monkeypatch.setattr(assignment, "MAX_BIDS_PER_ROW", 0)
     monkeypatch.setattr(assignment, "PATIENCE", 0)
     for seed in range(kind, 1500, len(KINDS)):
         # If steps are too coarse or bids end early, only the following searches become slower.

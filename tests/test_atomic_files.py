@@ -52,7 +52,7 @@ def test_permissions_are_kept(tmp_path):
 def test_one_writer_alone_always_uses_the_same_name(tmp_path):
     names = []
     for _ in range(2):
-        with replacing(tmp_path / "x.npz", ".npz", alone=True) as partial:
+        with replacing(tmp_path / "x.npz", ".npz", has_lock=True) as partial:
             names.append(partial.name)
             partial.write_text("")
     assert names == [".x.partial.npz"] * 2

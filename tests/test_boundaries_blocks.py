@@ -69,8 +69,8 @@ def same(one, two):
 def small_blocks(monkeypatch):
     """Blocks of a few chunks."""
     monkeypatch.setattr(engine_blocks, "BLOCK_BYTES", 64)
-    monkeypatch.setattr(engine_blocks, "LARGEST_BYTES", 256)
-    monkeypatch.setattr(engine_blocks, "FEWEST_PIXELS", 16)
+    monkeypatch.setattr(engine_blocks, "MAX_BLOCK_BYTES", 256)
+    monkeypatch.setattr(engine_blocks, "MIN_BLOCK_PIXELS", 16)
 
 
 @pytest.mark.parametrize(
@@ -117,8 +117,8 @@ def test_a_label_map_against_probabilities_is_the_set_at_every_level(small_block
 def test_results_do_not_depend_on_workers_or_on_the_size_of_bricks(
     workers, small_blocks, monkeypatch
 ):
-    monkeypatch.setattr(surface_distances, "LARGE", -1)
-    monkeypatch.setattr(surface_distances, "DENSE", 0)
+    monkeypatch.setattr(surface_distances, "MAX_UNDIVIDED_CELLS", -1)
+    monkeypatch.setattr(surface_distances, "MAX_DENSE_CELLS", 0)
     rng = np.random.default_rng(6)
     reference, prediction = np.zeros((2, 40, 36, 45), np.uint8)
     reference[3:20, 4:18, 5:30] = rng.random((17, 14, 25)) < 0.9
@@ -205,13 +205,13 @@ def test_a_memory_map_in_fortran_order_gives_the_same_numbers(pair, tmp_path):
 
 def test_memory_is_bounded_by_the_surface(monkeypatch):
     """Two distant balls in a large image: the box of the group is never stored."""
-    monkeypatch.setattr(surface_distances, "DENSE", 2**16)
+    monkeypatch.setattr(surface_distances, "MAX_DENSE_CELLS", 2**16)
     sizes = []
     assemble = surface_distances.surfaces.assemble
     monkeypatch.setattr(
         surface_distances.surfaces, "assemble", lambda *arguments: kept(assemble(*arguments), sizes)
     )
-    monkeypatch.setattr(surface_distances, "LARGE", 0)
+    monkeypatch.setattr(surface_distances, "MAX_UNDIVIDED_CELLS", 0)
     labels = np.zeros((200, 200, 200), np.uint8)
     for centre in ((12, 12, 12), (188, 188, 188)):
         labels[tuple(slice(k - 8, k + 8) for k in centre)] = 1

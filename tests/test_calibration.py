@@ -181,7 +181,7 @@ def test_blocks_and_masks_change_nothing(monkeypatch):
     whole = probdice.compare(labels, prediction, mask=mask, match="labels").calibration()
     alone = calibration(labels[mask], prediction[:, mask])
     monkeypatch.setattr(blocks, "BLOCK_BYTES", 1)
-    monkeypatch.setattr(blocks, "FEWEST_PIXELS", 100)
+    monkeypatch.setattr(blocks, "MIN_BLOCK_PIXELS", 100)
     cut = probdice.compare(labels, prediction, mask=mask, match="labels").calibration()
     for other in (alone, cut):
         assert other.likely.expected_error == pytest.approx(whole.likely.expected_error)

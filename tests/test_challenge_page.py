@@ -74,7 +74,7 @@ def test_annotators_are_a_reference_value(folder: Path) -> None:
         dice(*(labels(folder, f"annotator{k}", case) for k in (1, 2)), "kidney and masses")
         for case in cases
     ]
-    assert result.rater_comparison.among.mean == approx(np.mean(among))
+    assert result.rater_comparison.inter_rater.mean == approx(np.mean(among))
     own = [
         dice(labels(folder, rater, case), labels(folder, "unet", case), "kidney and masses")
         for case in cases

@@ -8,7 +8,7 @@ from oracles import chance, one_hot
 
 from probdice import Aitchison, Segmentation, compare
 from probdice.comparison.comparing import compare_images
-from probdice.engine.pair import Images
+from probdice.engine.pair import SegmentationPair
 from probdice.options import CompareOptions
 
 pytestmark = pytest.mark.filterwarnings("ignore::probdice.ProbdiceWarning")
@@ -173,7 +173,7 @@ def test_a_rare_label_may_be_missing_among_the_samples(place):
 def test_a_region_whose_given_partner_is_absent_has_none_by_chance():
     # Region 5 of the prediction belongs to region 1, which this image lacks, so no pixel agrees.
     prediction = Segmentation.from_probabilities(np.ones((1, 40)), labels=[5])
-    images = Images.of(Segmentation.from_labels([2] * 40), prediction)
+    images = SegmentationPair.of(Segmentation.from_labels([2] * 40), prediction)
     options = CompareOptions.of(match={5: 1}, similarity="aitchison")
     result = compare_images(images, options, of_many=True)
     assert (result.score, result.chance) == (0, 0)

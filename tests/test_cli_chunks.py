@@ -26,7 +26,7 @@ EXPECTED = probdice.compare(REFERENCE, PREDICTION)
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
     monkeypatch.setattr(engine_blocks, "BLOCK_BYTES", 2**14)
-    monkeypatch.setattr(engine_blocks, "LARGEST_BYTES", 2**15)
+    monkeypatch.setattr(engine_blocks, "MAX_BLOCK_BYTES", 2**15)
 
 
 @pytest.fixture

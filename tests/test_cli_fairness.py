@@ -78,8 +78,8 @@ def test_a_method_and_the_raters_are_compared_on_the_same_cases(rated: Path) -> 
     sentence = "below inter-rater agreement on 6 of 8 cases: 0.900 vs 1.000 (95 % CI 1.000–1.000)"
     assert f"note: easy: {sentence}" in done.out.replace("\n", " ")
     against = json.loads((rated / "out" / "summary.json").read_text())["rater_comparison"]
-    assert against["among"]["n"] == 8
-    assert against["among"]["mean"] == pytest.approx((6 * 1.0 + 2 * 0.8) / 8)
+    assert against["inter_rater"]["n"] == 8
+    assert against["inter_rater"]["mean"] == pytest.approx((6 * 1.0 + 2 * 0.8) / 8)
     assert against["baselines"]["easy"]["n"] == against["methods"]["easy"]["n"] == 6
     assert against["baselines"]["easy"]["mean"] == pytest.approx(1.0)
     assert against["methods"]["easy"]["mean"] == pytest.approx(0.9)

@@ -24,7 +24,7 @@ def test_arrays_in_a_suitable_layout_are_not_copied():
     for array, axis in ((p, 0), (np.asfortranarray(np.moveaxis(p, 0, -1)), -1)):
         segmentation = Segmentation.from_probabilities(array, axis=axis)
         blocks = Blocks(segmentation, segmentation)
-        rows = blocks.ready(blocks.blocks[0]).sides[0].rows
+        rows = blocks.decode(blocks.blocks[0]).sides[0].rows
         assert np.shares_memory(rows, array)
 
 
@@ -49,13 +49,13 @@ def test_float16_and_mixed_types_are_compared():
 
 
 def small_blocks(monkeypatch, *sides, mask=None, pixels=3):
-    monkeypatch.setattr(engine_blocks, "FEWEST_PIXELS", pixels)
+    monkeypatch.setattr(engine_blocks, "MIN_BLOCK_PIXELS", pixels)
     monkeypatch.setattr(engine_blocks, "BLOCK_BYTES", 1)
     return Blocks(*sides, mask=mask)
 
 
 def test_a_block_has_the_minimum_of_pixels_for_any_number_of_regions():
-    labels = np.zeros(3 * engine_blocks.FEWEST_PIXELS, np.uint8)
+    labels = np.zeros(3 * engine_blocks.MIN_BLOCK_PIXELS, np.uint8)
     many = np.zeros((4000, labels.size), np.float16)
     many[0] = 1
     blocks = Blocks(Segmentation.from_labels(labels), Segmentation.from_probabilities(many))
@@ -68,8 +68,8 @@ def test_pixels_outside_the_mask_and_ignored_labels_are_left_out(monkeypatch):
     prediction = Segmentation.from_probabilities([[0.5] * 7, [0.5] * 7])
     mask = np.array([1, 1, 1, 0, 1, 1, 1])
     blocks = small_blocks(monkeypatch, reference, prediction, mask=mask)
-    assert not blocks.whole
-    ready = [blocks.ready(block) for block in blocks.blocks]
+    assert not blocks.includes_all
+    ready = [blocks.decode(block) for block in blocks.blocks]
     assert [None if part.inside is None else part.inside.tolist() for part in ready] == [
         [0, 1],
         [1, 2],
@@ -83,7 +83,7 @@ def test_pixels_outside_the_mask_and_ignored_labels_are_left_out(monkeypatch):
 def test_labels_of_a_block_are_codes(monkeypatch):
     labels = Segmentation.from_labels(np.array([7.0, 7.0, -5.0, np.nan, 2.5, 9.0]))
     blocks = small_blocks(monkeypatch, labels)
-    first, second = (blocks.ready(block) for block in blocks.blocks)
+    first, second = (blocks.decode(block) for block in blocks.blocks)
     assert isinstance(first.sides[0], Crisp)
     assert first.sides[0].labels[first.sides[0].codes].tolist() == [7, 7, -5]
     assert first.faults == (None,)
@@ -98,7 +98,7 @@ def test_the_traversal_follows_the_memory_of_the_larger_array():
     p = np.asfortranarray(soft(2, (3, 4, 5)))
     blocks = Blocks(Segmentation.from_probabilities(p), Segmentation.from_labels(p[0] > 0.5))
     assert blocks.order == (2, 1, 0)
-    assert blocks.place(1) == (1, 0, 0)
+    assert blocks.position_of(1) == (1, 0, 0)
     values = np.arange(60).reshape(5, 4, 3)
     assert blocks.image(values)[1, 0, 0] == 1
     assert blocks.image(values).shape == (3, 4, 5)
@@ -158,7 +158,7 @@ def labels(shape, seed=0):
 
 def test_chunks_of_equal_grids_are_decoded_once(monkeypatch):
     monkeypatch.setattr(engine_blocks, "BLOCK_BYTES", 2**17)
-    monkeypatch.setattr(engine_blocks, "LARGEST_BYTES", 2**19)
+    monkeypatch.setattr(engine_blocks, "MAX_BLOCK_BYTES", 2**19)
     p, q = (Chunked(labels((90, 70, 83), seed), (16, 16, 16)) for seed in (0, 1))
     result = compare(p, q, workers=2)
     assert len(result.images.blocks.blocks) > 10
@@ -168,7 +168,7 @@ def test_chunks_of_equal_grids_are_decoded_once(monkeypatch):
 
 def test_chunks_of_unequal_grids_are_decoded_at_most_twice_on_average(monkeypatch):
     monkeypatch.setattr(engine_blocks, "BLOCK_BYTES", 2**17)
-    monkeypatch.setattr(engine_blocks, "LARGEST_BYTES", 2**19)
+    monkeypatch.setattr(engine_blocks, "MAX_BLOCK_BYTES", 2**19)
     p = Chunked(labels((96, 96, 96), 0), (16, 16, 16))
     q = Chunked(labels((96, 96, 96), 1), (24, 24, 24))
     result = compare(p, q)
@@ -223,7 +223,7 @@ def test_a_block_is_read_once_for_all_passes(ignore, masked):
 @pytest.mark.parametrize("similarity", ["absolute", "aitchison"])
 def test_soft_results_do_not_depend_on_the_chunks(monkeypatch, similarity):
     monkeypatch.setattr(engine_blocks, "BLOCK_BYTES", 2**17)
-    monkeypatch.setattr(engine_blocks, "LARGEST_BYTES", 2**19)
+    monkeypatch.setattr(engine_blocks, "MAX_BLOCK_BYTES", 2**19)
     p, q = soft(3, (50, 60, 40), 1) + np.float32(1e-3), soft(4, (50, 60, 40), 2) + np.float32(1e-3)
     p, q = p / p.sum(0), q / q.sum(0)
     results = [
@@ -246,9 +246,9 @@ def test_soft_results_do_not_depend_on_the_chunks(monkeypatch, similarity):
 
 
 def test_the_pixel_of_an_error_is_that_of_the_whole_image(monkeypatch):
-    monkeypatch.setattr(engine_blocks, "FEWEST_PIXELS", 64)
+    monkeypatch.setattr(engine_blocks, "MIN_BLOCK_PIXELS", 64)
     monkeypatch.setattr(engine_blocks, "BLOCK_BYTES", 1)
-    monkeypatch.setattr(engine_blocks, "LARGEST_BYTES", 1)
+    monkeypatch.setattr(engine_blocks, "MAX_BLOCK_BYTES", 1)
     p = soft(2, (20, 20))
     p[0, 3, 17] = p[0, 13, 2] = 1.5
     for array in (p, Chunked(p, (2, 8, 8)), Chunked(p, (2, 20, 5))):
@@ -262,7 +262,7 @@ def test_values_are_freed_with_the_blocks():
     blocks = Blocks(Segmentation.from_labels(p), Segmentation.from_labels(p))
     gc.disable()
     try:
-        sides = blocks.ready(blocks.blocks[0]).sides
+        sides = blocks.decode(blocks.blocks[0]).sides
         values = [weakref.ref(side.codes.base) for side in sides]  # buffers of the blocks
         del sides
         assert all(reference() is not None for reference in values)

@@ -26,7 +26,7 @@ SHAPE = (40, 45, 50)
 def small(monkeypatch):
     """Blocks so small that there are many."""
     monkeypatch.setattr(engine_blocks, "BLOCK_BYTES", 2**15)
-    monkeypatch.setattr(engine_blocks, "LARGEST_BYTES", 2**17)
+    monkeypatch.setattr(engine_blocks, "MAX_BLOCK_BYTES", 2**17)
 
 
 @pytest.fixture(scope="module")

@@ -45,7 +45,7 @@ class Copied(Shuffled):
 @pytest.fixture(autouse=True)
 def many_blocks(monkeypatch):
     monkeypatch.setattr("probdice.engine.blocks.BLOCK_BYTES", 1)
-    monkeypatch.setattr("probdice.engine.blocks.FEWEST_PIXELS", 64)
+    monkeypatch.setattr("probdice.engine.blocks.MIN_BLOCK_PIXELS", 64)
 
 
 @pytest.fixture
@@ -167,7 +167,7 @@ def test_every_task_is_run_by_threads_unless_something_else_is_chosen(maps):
 def edges_between(blocks, block):
     """Pairs of neighbours along the first axis with different labels, each counted once."""
     around = block.around(1, blocks.shape)
-    labels = blocks.ready(around).sides[0].values.reshape(around.shape)
+    labels = blocks.decode(around).sides[0].values.reshape(around.shape)
     first = block.box[0].start - around.box[0].start
     last = first + block.shape[0]
     rows = labels[first : last + 1]

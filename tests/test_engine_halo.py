@@ -8,7 +8,7 @@ import pytest
 from probdice import Segmentation
 from probdice.engine.decode import Crisp
 from probdice.engine.grids import Block, cut
-from probdice.engine.pair import Images
+from probdice.engine.pair import SegmentationPair
 from probdice.engine.passes import Pass, summed
 
 SHAPE = 6, 7, 8
@@ -21,7 +21,7 @@ def neighbour_products(blocks, block):
     v is the label or the probability of channel 1, and 0 outside the mask and the image.
     """
     around = block.around(HALO, blocks.shape)
-    ready = blocks.ready(around)
+    ready = blocks.decode(around)
     totals = []
     for side in ready.sides:
         if isinstance(side, Crisp):
@@ -90,10 +90,10 @@ def segmentation(values):
 )
 def test_a_pass_with_a_halo_reads_the_neighbours(monkeypatch, sides, pixels, masked, order):
     monkeypatch.setattr("probdice.engine.blocks.BLOCK_BYTES", 1)
-    monkeypatch.setattr("probdice.engine.blocks.FEWEST_PIXELS", pixels)
+    monkeypatch.setattr("probdice.engine.blocks.MIN_BLOCK_PIXELS", pixels)
     mask = np.random.default_rng(3).random(SHAPE) < 0.7 if masked else None
     given = [segmentation(stored(side, order)) for side in sides]
-    images = Images.of(*given, mask=mask, workers=3)
+    images = SegmentationPair.of(*given, mask=mask, workers=3)
     assert (len(images.blocks.blocks) > 2) == (pixels < 1000)
     totals = images._run(Pass(neighbour_products, summed, halo=HALO))
     copy = pickle.loads(pickle.dumps(images.blocks))  # for another process
@@ -108,8 +108,8 @@ def test_a_halo_is_read_from_memory_next_to_a_store(monkeypatch):
     sides = soft(np.float64, 1), soft(np.float64, 2)
     chunked = dask_array.from_array(sides[1], chunks=(3, 3, 3, 4))
     monkeypatch.setattr("probdice.engine.blocks.BLOCK_BYTES", 1)
-    monkeypatch.setattr("probdice.engine.blocks.FEWEST_PIXELS", 30)
-    images = Images.of(segmentation(sides[0]), segmentation(chunked), workers=2)
+    monkeypatch.setattr("probdice.engine.blocks.MIN_BLOCK_PIXELS", 30)
+    images = SegmentationPair.of(segmentation(sides[0]), segmentation(chunked), workers=2)
     assert len(images.blocks.blocks) > 4
     totals = images._run(Pass(neighbour_products, summed, halo=HALO))
     np.testing.assert_allclose(totals, whole_products(sides, True), rtol=1e-12)

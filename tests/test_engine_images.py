@@ -11,7 +11,7 @@ import pytest
 
 from probdice import Absolute, Geometry, GeometryError, InputError, Segmentation
 from probdice.engine.alignment import aligned
-from probdice.engine.pair import Images
+from probdice.engine.pair import SegmentationPair
 from probdice.method.sides import Both
 
 
@@ -70,7 +70,7 @@ def test_memory_stays_bounded_on_memory_maps(tmp_path):
 
 
 def of(reference, prediction, **options):
-    return Images.of(
+    return SegmentationPair.of(
         Segmentation.from_labels(reference), Segmentation.from_labels(prediction), **options
     )
 
@@ -102,22 +102,22 @@ def test_the_prediction_is_moved_onto_the_grid_of_the_reference():
     )
     reference = Segmentation.from_labels(labels, geometry=here)
     with pytest.raises(GeometryError, match=r"(?s)2 pixels apart.*without_geometry") as caught:
-        Images.of(reference, far)
+        SegmentationPair.of(reference, far)
     assert caught.value.in_command().endswith("--ignore-geometry.")
-    assert Images.of(reference, far, tolerance=3).prediction.geometry == here
+    assert SegmentationPair.of(reference, far, tolerance=3).prediction.geometry == here
 
 
 def test_a_label_the_prediction_ignores_is_rejected():
     with pytest.raises(InputError, match="prediction must not ignore labels"):
-        Images.of(Segmentation.from_labels([1]), Segmentation.from_labels([1], ignore=1))
+        SegmentationPair.of(Segmentation.from_labels([1]), Segmentation.from_labels([1], ignore=1))
 
 
 def test_samples_are_pixels_by_their_rank_in_the_image(monkeypatch):
-    monkeypatch.setattr("probdice.engine.blocks.FEWEST_PIXELS", 3)
+    monkeypatch.setattr("probdice.engine.blocks.MIN_BLOCK_PIXELS", 3)
     monkeypatch.setattr("probdice.engine.blocks.BLOCK_BYTES", 1)
     p = soft(2, (9,))
     mask = np.array([1, 0, 1, 1, 0, 0, 1, 1, 1])
-    images = Images.of(
+    images = SegmentationPair.of(
         Segmentation.from_labels(np.arange(9) * 10),
         Segmentation.from_probabilities(p),
         mask=mask,
@@ -134,7 +134,9 @@ def test_images_can_be_sent_elsewhere_after_they_were_read():
 
 
 def test_the_notes_about_ignored_labels_are_those_of_the_last_pass():
-    images = Images.of(Segmentation.from_labels([1, 2], ignore=9), Segmentation.from_labels([1, 2]))
+    images = SegmentationPair.of(
+        Segmentation.from_labels([1, 2], ignore=9), Segmentation.from_labels([1, 2])
+    )
     for _ in range(2):
         _, notes = images.first_pass(Absolute())
         assert [note.kind for note in notes] == ["ignore"]
@@ -143,10 +145,10 @@ def test_the_notes_about_ignored_labels_are_those_of_the_last_pass():
 
 @pytest.mark.parametrize("workers", [1, 3])
 def test_the_map_is_in_the_shape_of_the_image(monkeypatch, workers):
-    monkeypatch.setattr("probdice.engine.blocks.FEWEST_PIXELS", 5)
+    monkeypatch.setattr("probdice.engine.blocks.MIN_BLOCK_PIXELS", 5)
     monkeypatch.setattr("probdice.engine.blocks.BLOCK_BYTES", 1)
     p, q = np.asfortranarray(soft(2, (4, 6))), soft(2, (4, 6), 1)
-    images = Images.of(
+    images = SegmentationPair.of(
         Segmentation.from_probabilities(p), Segmentation.from_probabilities(q), workers=workers
     )
     groups = Both([[0], [1]], [[0], [1]])

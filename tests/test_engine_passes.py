@@ -8,7 +8,7 @@ import pytest
 from probdice import Absolute, Aitchison, Segmentation, compare, overlap
 from probdice.engine import group_passes, moment_passes, overlap_pass
 from probdice.engine.blocks import Blocks
-from probdice.engine.pair import Images
+from probdice.engine.pair import SegmentationPair
 from probdice.method.sides import Both
 
 pytestmark = pytest.mark.filterwarnings("ignore::probdice.ProbdiceWarning")
@@ -115,7 +115,7 @@ def ready_and_images(p, q):
     sides = [Segmentation.from_labels(x) if x.dtype.kind == "i"
              else Segmentation.from_probabilities(x) for x in (p, q)]  # fmt: skip
     blocks = Blocks(*sides)
-    return blocks.ready(blocks.blocks[0]), Images.of(*sides)
+    return blocks.decode(blocks.blocks[0]), SegmentationPair.of(*sides)
 
 
 @pytest.mark.parametrize("kinds", ["soft", "mixed", "exchanged"])
@@ -152,9 +152,9 @@ def test_large_label_maps_with_any_numbers_are_counted_exactly(dtype, labels):
     assert found.reference.volumes.tolist() == table.sum(1).tolist()
     assert found.prediction.volumes.tolist() == table.sum(0).tolist()
     rows, columns = table.nonzero()
-    assert found.meeting.rows.tolist() == rows.tolist()
-    assert found.meeting.columns.tolist() == columns.tolist()
-    assert found.meeting.savings.tolist() == table[rows, columns].tolist()
+    assert found.pairs.rows.tolist() == rows.tolist()
+    assert found.pairs.columns.tolist() == columns.tolist()
+    assert found.pairs.savings.tolist() == table[rows, columns].tolist()
 
 
 def test_a_distribution_counts_every_value():
@@ -210,4 +210,4 @@ def test_joined_losses_are_those_of_the_joined_regions(similarity, side):
     ],
 )
 def test_every_label_finds_its_group(lists, labels, groups):
-    assert group_passes.Members(lists).group_of(labels, -1).tolist() == groups
+    assert group_passes.GroupLookup(lists).group_of(labels, -1).tolist() == groups

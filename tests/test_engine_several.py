@@ -5,13 +5,13 @@ import pytest
 
 from probdice.data.segmentation import Segmentation
 from probdice.engine import several as module
-from probdice.engine.several import Several
+from probdice.engine.several import SegmentationSet
 from probdice.errors import InputError
 
 
 def of_labels(*maps, mask=None):
     sides = {str(k): Segmentation.from_labels(labels) for k, labels in enumerate(maps)}
-    return Several.of(sides, mask=mask)
+    return SegmentationSet.of(sides, mask=mask)
 
 
 def test_labels_are_ordered_by_their_first_pixels():
@@ -31,7 +31,7 @@ def test_digests_depend_on_the_pattern_and_not_on_the_labels():
 
 def test_digests_combine_the_parts_of_a_region_in_several_blocks(monkeypatch):
     monkeypatch.setattr("probdice.engine.blocks.BLOCK_BYTES", 1)
-    monkeypatch.setattr("probdice.engine.blocks.FEWEST_PIXELS", 2)
+    monkeypatch.setattr("probdice.engine.blocks.MIN_BLOCK_PIXELS", 2)
     contents = of_labels([1, 1, 1, 2], [1, 1, 2, 1], [4, 4, 4, 3]).contents()
     assert contents["0"].digest == contents["2"].digest != contents["1"].digest
 
@@ -42,7 +42,7 @@ def test_channels_are_ordered_only_by_their_values():
         "a": Segmentation.from_probabilities(rows),
         "b": Segmentation.from_probabilities(rows[[2, 0, 1]]),
     }
-    contents = Several.of(sides).contents()
+    contents = SegmentationSet.of(sides).contents()
     a, b = contents["a"], contents["b"]
     assert a.digest == b.digest
     assert rows[a.keys].tolist() == rows[[2, 0, 1]][b.keys].tolist()
@@ -50,7 +50,7 @@ def test_channels_are_ordered_only_by_their_values():
 
 def test_combinations_are_counted(monkeypatch):
     monkeypatch.setattr("probdice.engine.blocks.BLOCK_BYTES", 1)
-    monkeypatch.setattr("probdice.engine.blocks.FEWEST_PIXELS", 2)
+    monkeypatch.setattr("probdice.engine.blocks.MIN_BLOCK_PIXELS", 2)
     several = of_labels([1, 1, 2, 2, 2], [5, 6, 6, 6, 5], [0, 0, 0, 0, 0])
     table = several.combinations([{1: 0, 2: 1}, {5: 0, 6: 1}, {0: 0}])
     assert table.classes.tolist() == [[0, 0, 0], [0, 1, 0], [1, 0, 0], [1, 1, 0]]
@@ -58,7 +58,7 @@ def test_combinations_are_counted(monkeypatch):
 
 
 def test_too_many_combinations_are_rejected(monkeypatch):
-    monkeypatch.setattr(module, "MOST_COMBINATIONS", 2)
+    monkeypatch.setattr(module, "MAX_COMBINATIONS", 2)
     several = of_labels([1, 2, 3], [1, 2, 3])
     with pytest.raises(module.TooLargeError, match="more than 2 combinations"):
         several.combinations([{1: 0, 2: 1, 3: 2}] * 2)
@@ -94,10 +94,10 @@ def test_pixels_with_an_ignored_label_of_any_segmentation_are_left_out():
         "b": Segmentation.from_labels([1, 1, 7, 8], ignore=[7, 9]),
         "c": Segmentation.from_labels([5, 5, 5, 5]),
     }
-    several = Several.of(sides, mask=np.array([1, 1, 1, 0]))
+    several = SegmentationSet.of(sides, mask=np.array([1, 1, 1, 0]))
     assert np.asarray(several.mask[...]).tolist() == [False, True, False, False]
     assert np.asarray(several.not_ignored[...]).tolist() == [False, True, False, False]
     assert several.ignored_labels == (1, 7, 9)
     assert not any(side.ignore for side in several.sides.values())
     with pytest.raises(InputError, match=r"every pixel has one of the ignored labels \(1, 7, 9\)"):
-        Several.of(sides, mask=np.array([1, 0, 1, 1])).contents()
+        SegmentationSet.of(sides, mask=np.array([1, 0, 1, 1])).contents()

@@ -84,8 +84,8 @@ def random_pair(rng, dimensions, most=5):
 def way(request, monkeypatch):
     """Both ways through the engine: many small groups at once, and one large group."""
     if request.param == "large":
-        monkeypatch.setattr(surfaces, "LARGE", -1)
-        monkeypatch.setattr(surfaces, "SOME", 7)
+        monkeypatch.setattr(surfaces, "MAX_UNDIVIDED_CELLS", -1)
+        monkeypatch.setattr(surfaces, "SURFACE_CELLS_PER_TASK", 7)
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])
@@ -213,8 +213,8 @@ def test_results_do_not_depend_on_memory_order(way):
 
 
 def test_many_groups_at_once_are_the_same_as_one_at_a_time(monkeypatch):
-    monkeypatch.setattr(surfaces, "TOGETHER", 500)
-    monkeypatch.setattr(surfaces, "LARGE", 400)
+    monkeypatch.setattr(surfaces, "BOX_CELLS_PER_TASK", 500)
+    monkeypatch.setattr(surfaces, "MAX_UNDIVIDED_CELLS", 400)
     rng = np.random.default_rng(2)
     labels = rng.integers(-1, 30, (2, 8, 10, 9))
     labels[:, 2:6, 2:8] //= 10  # some groups are larger, and some regions are empty

@@ -625,7 +625,7 @@ def test_the_files_do_not_depend_on_the_number_of_workers(
     folders: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run(folders, "one", workers=1)
-    monkeypatch.setattr(running, "TINY", 0)
+    monkeypatch.setattr(running, "MIN_PARALLEL_BYTES", 0)
     run(folders, "two", workers=2)
     assert final(folders / "one") == final(folders / "two")
 
@@ -922,7 +922,7 @@ def test_the_mean_of_equal_cases_is_the_score_of_the_sum(clusters: Path) -> None
 def test_a_set_is_continued_loaded_and_compared_again(clusters: Path) -> None:
     out, seen = clusters / "out", []
     first = run_set(clusters, out=out, merge="prediction", progress=seen.append)
-    assert [(now.doing, now.done, now.total) for now in seen] == [
+    assert [(now.stage, now.done, now.total) for now in seen] == [
         *(("overlaps", done, 3) for done in range(4)),
         *(("comparisons", done, 3) for done in range(4)),
     ]

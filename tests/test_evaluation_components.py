@@ -18,7 +18,7 @@ from probdice.evaluation import Evaluation, evaluate
 from probdice.method.sides import Side
 from probdice.metrics.component_table import (
     ComponentTable,
-    Reading,
+    MatchMode,
     component_table,
     count_components,
 )
@@ -232,7 +232,7 @@ def line(*regions: tuple[slice, int], length: int = 40) -> NDArray[np.int64]:
 
 
 def counts_of(
-    table: ComponentTable, reading: Reading, threshold: float = 0.5, label: str | None = None
+    table: ComponentTable, reading: MatchMode, threshold: float = 0.5, label: str | None = None
 ) -> tuple[float, ...]:
     counts = table.counts(threshold, label, reading=reading)
     return counts.found, counts.missed, counts.false, counts.f1, counts.panoptic_quality

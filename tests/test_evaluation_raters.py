@@ -54,8 +54,8 @@ def test_methods_are_compared_with_inter_rater_agreement(result, folders):
         for case in range(8)
     ]
     rater_comparison = result.rater_comparison
-    assert rater_comparison.among.mean == pytest.approx(np.mean(pairs))
-    assert rater_comparison.among.n == 8
+    assert rater_comparison.inter_rater.mean == pytest.approx(np.mean(pairs))
+    assert rater_comparison.inter_rater.n == 8
     own = [np.mean([score(folders, a, "good", case) for a in raters]) for case in range(8)]
     assert rater_comparison.methods["good"].mean == pytest.approx(np.mean(own))
     assert rater_comparison.means["anna"]["ben"] == pytest.approx(
@@ -64,7 +64,7 @@ def test_methods_are_compared_with_inter_rater_agreement(result, folders):
 
 
 def test_remarks_compare_methods_with_inter_rater_agreement(result):
-    among = result.rater_comparison.among
+    among = result.rater_comparison.inter_rater
     interval = f"95 % CI {among.interval.low:.3f}–{among.interval.high:.3f}"
     poor = result.rater_comparison.methods["poor"].mean
     assert result.remarks["poor"][0] == (

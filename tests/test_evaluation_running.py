@@ -32,7 +32,7 @@ RUN = """
 import sys
 sys.path = eval(sys.argv[1])
 from probdice.evaluation import evaluate, running
-running.TINY = int(sys.argv[2])
+running.MIN_PARALLEL_BYTES = int(sys.argv[2])
 folder = sys.argv[3]
 def report(progress):
     print(progress.done, flush=True)
@@ -191,7 +191,7 @@ def test_a_crashed_worker_fails_only_its_case(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = make(tmp_path, 6)
-    monkeypatch.setattr(running, "TINY", 0)
+    monkeypatch.setattr(running, "MIN_PARALLEL_BYTES", 0)
     answer = running._Worker.answer
     killed = []
 
@@ -233,7 +233,7 @@ def test_a_worker_that_cannot_start_is_an_error_of_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = make(tmp_path, 4)
-    monkeypatch.setattr(running, "TINY", 0)
+    monkeypatch.setattr(running, "MIN_PARALLEL_BYTES", 0)
     monkeypatch.setattr(running, "START", "import sys; sys.exit('no such module')")
     with pytest.raises(
         ProbdiceError,

@@ -91,7 +91,7 @@ def test_independent_pixels_explain_almost_nothing():
 
 
 def test_label_maps_of_many_blocks(monkeypatch):
-    monkeypatch.setattr("probdice.engine.blocks.FEWEST_PIXELS", 7)
+    monkeypatch.setattr("probdice.engine.blocks.MIN_BLOCK_PIXELS", 7)
     monkeypatch.setattr("probdice.engine.blocks.BLOCK_BYTES", 1)
     rng = np.random.default_rng(1)
     p, q = rng.integers(0, 4, 200), rng.integers(0, 5, 200)

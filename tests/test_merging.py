@@ -9,7 +9,7 @@ import pytest
 from oracles import one_hot
 
 from probdice import Absolute, Aitchison, Segmentation, compare, overlap
-from probdice.engine.pair import Images
+from probdice.engine.pair import SegmentationPair
 from probdice.files.inputs import as_segmentation
 from probdice.method.groups import costs
 from probdice.method.matching import pairs_as_groups
@@ -126,7 +126,7 @@ def test_gains_within_rounding_tie():
 def test_merging_one_side_adds_neighbours_on_the_other(form):
     """After 2 is merged into the group of 5, a region that overlaps only 2 overlaps the group."""
     sides = np.array([[1, 1, 1, 1, 2, 2, 2, 2], [5, 5, 5, 5, 5, 5, 6, 6]])
-    images = Images.of(*(as_segmentation(form(side), "reference") for side in sides))
+    images = SegmentationPair.of(*(as_segmentation(form(side), "reference") for side in sides))
     table = images.overlap(Absolute())
     groups = pairs_as_groups(table, np.array([0]), np.array([0]))
     merged, _, joins = merge_unmatched(
@@ -166,8 +166,8 @@ def test_a_prediction_of_one_region_fits_any_merged_reference():
 
 def test_soft_regions_merge_with_one_pass_each(monkeypatch):
     calls = []
-    joined = Images.joined
-    monkeypatch.setattr(Images, "joined", lambda *args: calls.append(1) or joined(*args))
+    joined = SegmentationPair.joined
+    monkeypatch.setattr(SegmentationPair, "joined", lambda *args: calls.append(1) or joined(*args))
     rng = np.random.default_rng(0)
     compare(rng.dirichlet(np.ones(3), 200).T, rng.dirichlet(np.ones(13), 200).T, merge="both")
     assert len(calls) == 10
@@ -175,7 +175,9 @@ def test_soft_regions_merge_with_one_pass_each(monkeypatch):
 
 @pytest.mark.parametrize("similarity", ["absolute", Aitchison(0.01)])
 def test_label_maps_merge_without_a_pass_over_the_pixels(similarity, monkeypatch):
-    monkeypatch.setattr(Images, "joined", lambda *args: pytest.fail("a pass over the pixels"))
+    monkeypatch.setattr(
+        SegmentationPair, "joined", lambda *args: pytest.fail("a pass over the pixels")
+    )
     rng = np.random.default_rng(0)
     compare(rng.integers(0, 5, 500), rng.integers(0, 9, 500), merge="both", similarity=similarity)
     soft = rng.dirichlet(np.ones(3), 500).T

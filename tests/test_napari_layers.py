@@ -251,7 +251,7 @@ def brute_places(p, q):
 @pytest.mark.parametrize("crisp", [(True, True), (True, False), (False, False)])
 def test_places_are_where_groups_differ_most(crisp, lazy, monkeypatch):
     monkeypatch.setattr("probdice.engine.blocks.BLOCK_BYTES", 1)
-    monkeypatch.setattr("probdice.engine.blocks.FEWEST_PIXELS", 50)
+    monkeypatch.setattr("probdice.engine.blocks.MIN_BLOCK_PIXELS", 50)
     rng = np.random.default_rng(3)
     shape, regions = (10, 17), 3
     soft = [rng.dirichlet(np.full(regions, 0.3), shape).transpose(2, 0, 1) for _ in range(2)]
@@ -287,7 +287,7 @@ def test_a_group_without_differences_is_shown_where_it_is():
 @pytest.mark.parametrize("workers", [1, 2])
 def test_cancelling_stops_after_the_current_blocks(workers, monkeypatch):
     monkeypatch.setattr("probdice.engine.blocks.BLOCK_BYTES", 1)
-    monkeypatch.setattr("probdice.engine.blocks.FEWEST_PIXELS", 64)
+    monkeypatch.setattr("probdice.engine.blocks.MIN_BLOCK_PIXELS", 64)
     monkeypatch.setattr("probdice.engine.executors.cores", lambda: workers)
     labels = Labels(np.arange(100 * 64).reshape(100, 64) % 7, name="a")
     asked = []
@@ -304,7 +304,7 @@ def test_cancelling_stops_after_the_current_blocks(workers, monkeypatch):
 
 def test_a_report_can_be_cancelled(tmp_path, monkeypatch):
     monkeypatch.setattr("probdice.engine.blocks.BLOCK_BYTES", 1)
-    monkeypatch.setattr("probdice.engine.blocks.FEWEST_PIXELS", 64)
+    monkeypatch.setattr("probdice.engine.blocks.MIN_BLOCK_PIXELS", 64)
     labels = np.arange(100 * 64).reshape(100, 64) % 7
     result = compare(labels, labels)
     asked = []

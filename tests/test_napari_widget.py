@@ -160,7 +160,7 @@ def slow_layers(viewer, qtbot, monkeypatch):
     The comparison reads 5 of 128 chunks, and the others when the gate is open.
     """
     monkeypatch.setattr("probdice.engine.blocks.BLOCK_BYTES", 2**11)
-    monkeypatch.setattr("probdice.engine.blocks.FEWEST_PIXELS", 256)
+    monkeypatch.setattr("probdice.engine.blocks.MIN_BLOCK_PIXELS", 256)
     reads, started, gate = [], [], threading.Event()
 
     def slow(block):

@@ -38,9 +38,9 @@ def everything(found):
         found.prediction.volumes.tolist(),
         found.reference.to_dict()["likeliest"],
         found.prediction.to_dict()["likeliest"],
-        found.meeting.rows.tolist(),
-        found.meeting.columns.tolist(),
-        found.meeting.savings.tolist(),
+        found.pairs.rows.tolist(),
+        found.pairs.columns.tolist(),
+        found.pairs.savings.tolist(),
         found.weights.tolist(),
     )
 
@@ -61,10 +61,10 @@ def kinds():
 
 def test_label_maps_are_counted():
     found = overlap(REFERENCE, SPLIT)
-    assert found.crisp and found.meeting.savings.dtype == np.int64
-    assert found.meeting.rows.tolist() == [0, 0, 1, 1]
-    assert found.meeting.columns.tolist() == [0, 1, 0, 2]
-    assert found.meeting.savings.tolist() == [2, 2, 1, 3]
+    assert found.crisp and found.pairs.savings.dtype == np.int64
+    assert found.pairs.rows.tolist() == [0, 0, 1, 1]
+    assert found.pairs.columns.tolist() == [0, 1, 0, 2]
+    assert found.pairs.savings.tolist() == [2, 2, 1, 3]
     assert found.overlaps.tolist() == [0.25, 0.25, 0.125, 0.375]
     assert found.reference.volumes.tolist() == [4, 4]
 
@@ -192,7 +192,7 @@ def test_only_overlaps_are_added():
 
 
 def test_many_overlaps_are_added_in_little_memory(monkeypatch):
-    monkeypatch.setattr("probdice.method.overlap.COMPACT", 4)
+    monkeypatch.setattr("probdice.method.overlap.COMPACTION_PAIRS", 4)
     labels = np.random.default_rng(0).integers(0, 9, (50, 20))
     parts = [overlap(row, row % 4) for row in labels]
     assert everything(Overlap.total(parts)) == everything(overlap(labels, labels % 4))

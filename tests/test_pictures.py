@@ -474,13 +474,13 @@ def test_a_cell_of_many_pairs_shows_the_largest_of_them():
     reference = np.repeat(np.arange(1000), 2)
     prediction = reference.copy()
     prediction[::200] = 5000  # takes one of the two pixels of every hundredth region
-    matrix = matrix_of(compare(reference, prediction), most=10)
+    matrix = matrix_of(compare(reference, prediction), max_cells=10)
     assert matrix.cells.shape == (10, 10) and matrix.step == 101
     np.testing.assert_array_equal(np.diag(matrix.cells), 1)
 
 
 def test_a_hundred_thousand_regions_need_no_table_of_all_pairs(monkeypatch):
-    monkeypatch.setattr("probdice.method.overlap.LARGEST_TABLE", 99)
+    monkeypatch.setattr("probdice.method.overlap.MAX_TABLE_PAIRS", 99)
     labels = np.arange(100_000)
     result = compare(labels, labels[::-1])
     with pytest.raises(TooLargeError):

@@ -226,7 +226,7 @@ def test_the_cut_into_blocks_and_the_workers_do_not_matter(pair, similarity, mer
     before = quietly(*pair, **options)
     assume(unique(before))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(blocks, "FEWEST_PIXELS", 1)
+        patch.setattr(blocks, "MIN_BLOCK_PIXELS", 1)
         patch.setattr(blocks, "BLOCK_BYTES", 32)
         one, four = (quietly(*pair, **options, workers=n) for n in (1, 4))
     assert one.to_dict() == four.to_dict()
@@ -391,8 +391,8 @@ def test_overlaps_of_any_cut_of_an_image_add_up(pair, similarity, data):
         assert total.reference.labels == whole.reference.labels
         assert total.prediction.labels == whole.prediction.labels
         tolerance = 0 if whole.crisp else 1e-12
-        assert total.meeting.rows.tolist() == whole.meeting.rows.tolist()
-        assert total.meeting.columns.tolist() == whole.meeting.columns.tolist()
+        assert total.pairs.rows.tolist() == whole.pairs.rows.tolist()
+        assert total.pairs.columns.tolist() == whole.pairs.columns.tolist()
         np.testing.assert_allclose(total.overlaps, whole.overlaps, rtol=0, atol=tolerance)
         np.testing.assert_allclose(total.weights, whole.weights, rtol=0, atol=10 * tolerance)
 

@@ -277,7 +277,7 @@ def by_hand():
         [[*agreed, 1], [*agreed, 1], [*agreed, 2]], match="labels", mask=None, workers=1
     )
     common = panel.common(("1", "2", "3"))
-    return common, Evidence(panel.several.only(common.names), common)
+    return common, Evidence(panel.segmentations.select(common.names), common)
 
 
 def test_staple_has_probabilities_where_raters_disagree_only_outside_the_mask():
@@ -341,7 +341,7 @@ def test_every_step_of_staple_increases_the_likelihood_of_soft_raters():
     raters = [soft(rater, 6, seed) for seed, rater in enumerate(PEOPLE[:3])]
     panel = panel_of(raters, match="labels", mask=None, workers=1)
     common = panel.common(panel.names)
-    evidence = Evidence(panel.several.only(common.names), common)
+    evidence = Evidence(panel.segmentations.select(common.names), common)
     prior, theta = (
         np.full(6, 1 / 6),
         _confusion_matrices(expected_counts(evidence, Model(np.ones(3), 6))),

@@ -353,7 +353,7 @@ def test_region_and_file_names_are_escaped(tmp_path):
 
 
 def test_large_images_are_subsampled_and_the_page_states_it(tmp_path, monkeypatch):
-    monkeypatch.setattr(packing, "MOST_PIXELS", 1000)
+    monkeypatch.setattr(packing, "MAX_PROBABILITY_PIXELS", 1000)
     result = compare(soft((30, 40, 5), 9), soft((30, 40, 5), 2, seed=1))
     reader = page(result, tmp_path)
     data = reader.pixels
@@ -377,7 +377,7 @@ def test_label_maps_are_shown_at_full_resolution(tmp_path):
 
 
 def test_label_maps_that_do_not_fit_are_subsampled_equally_along_all_axes(tmp_path, monkeypatch):
-    monkeypatch.setattr(packing, "MOST_BYTES", 30_000)
+    monkeypatch.setattr(packing, "MAX_BYTES", 30_000)
     noise = np.random.default_rng(0).integers(0, 200, (60, 60, 20))
     reader = page(compare(noise, noise), tmp_path)
     data = reader.pixels
@@ -466,8 +466,8 @@ def test_a_page_without_a_background_image_has_no_image_controls(tmp_path):
 def test_background_images_are_reduced_before_label_maps_and_the_page_states_it(
     tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(packing, "LEAST_IMAGE_BYTES", 1300)
-    monkeypatch.setattr(packing, "MOST_BYTES_WITH_IMAGES", 1300)
+    monkeypatch.setattr(packing, "MIN_IMAGE_BYTES", 1300)
+    monkeypatch.setattr(packing, "MAX_BYTES_WITH_IMAGES", 1300)
     scan = np.random.default_rng(0).normal(size=(60, 70))
     reader = underlaid(tmp_path, scan, shape=(60, 70))
     (image,) = reader.pixels["images"]
@@ -516,7 +516,7 @@ def test_fewer_digits_are_shown_before_pixels_are_left_out(monkeypatch):
     result = compare(soft((64, 64), 4), soft((64, 64), 4, seed=1))
     sizes = {}
     for room in (200_000, 52_000, 40_000, 10_000):
-        monkeypatch.setattr(packing, "MOST_BYTES", room)
+        monkeypatch.setattr(packing, "MAX_BYTES", room)
         data = page_of(result).viewer
         sizes[room] = data["digits"], data["shape"]
     assert sizes[200_000] == (4, [64, 64])

@@ -63,7 +63,7 @@ def test_methods_are_drawn_in_the_order_of_the_table_at_their_values():
 def test_the_band_is_the_inter_rater_agreement():
     raters = {
         "measure": "score",
-        "among": entry("", 0.9, 0.85, 0.95),
+        "inter_rater": entry("", 0.9, 0.85, 0.95),
         "methods": {"a": entry("a", 0.55), "b": entry("b", 0.75)},
     }
     plot = interval_plot("score", "Score", summary(raters), COLOURS)

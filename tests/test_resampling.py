@@ -22,7 +22,7 @@ from probdice import (
 from probdice.cli.app import app
 from probdice.data.resampled_arrays import FieldOfView
 from probdice.data.resampling import placed, resample
-from probdice.engine.several import Several
+from probdice.engine.several import SegmentationSet
 from probdice.report.page import page_of
 
 RNG = np.random.default_rng(7)
@@ -540,8 +540,8 @@ def test_raters_on_other_grids_use_the_smallest_pixels():
     fine = Segmentation.from_labels([1, 1, 2, 2], geometry=grid((4,)))
     coarse = Segmentation.from_labels([1, 2], geometry=grid((2,), spacing=2, origin=0.5))
     crop = Segmentation.from_labels([1, 2, 2], geometry=grid((3,), origin=1))
-    several = Several.of({"a": coarse, "b": fine, "c": crop}, interpolation="linear")
-    assert several.any.geometry is fine.geometry
+    several = SegmentationSet.of({"a": coarse, "b": fine, "c": crop}, interpolation="linear")
+    assert several.first.geometry is fine.geometry
     np.testing.assert_allclose(
         several.sides["a"].probabilities(), [[1, 0.75, 0.25, 0], [0, 0.25, 0.75, 1]]
     )

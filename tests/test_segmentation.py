@@ -328,7 +328,7 @@ def test_one_ignored_label_needs_no_list():
 
 def test_blocks_without_labels_add_no_label(monkeypatch):
     monkeypatch.setattr("probdice.engine.blocks.BLOCK_BYTES", 8)
-    monkeypatch.setattr("probdice.engine.blocks.FEWEST_PIXELS", 1)
+    monkeypatch.setattr("probdice.engine.blocks.MIN_BLOCK_PIXELS", 1)
     labels = np.array([5.0, 5.0, 7.0, np.nan, np.nan, np.nan, np.nan])
     mask = ~np.isnan(labels)
     result = compare([1, 1, 2, 2, 2, 2, 2], Segmentation.from_labels(labels), mask=mask)

@@ -16,7 +16,7 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 from probdice.cli.app import app
-from probdice.cli.parameters import ADVANCED
+from probdice.cli.parameters import ADVANCED_SUFFIX
 from probdice.options import EvaluateOptions
 from probdice.options.declaration import PANELS, TWO_SIDES, declarations
 
@@ -123,7 +123,7 @@ def _entry(command: str, parameter: Any) -> Entry:
     text = " ".join((parameter.help or "").split())
     by_side = declared.form.by_side.format(declared.form.metavar) if declared else ""
     sides = by_side if text.endswith(by_side) else ""
-    panel = (getattr(parameter, "rich_help_panel", None) or "").removesuffix(ADVANCED)
+    panel = (getattr(parameter, "rich_help_panel", None) or "").removesuffix(ADVANCED_SUFFIX)
     return Entry(
         commands=(command,),
         words=", ".join(parameter.opts),

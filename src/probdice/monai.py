@@ -94,6 +94,7 @@ class RegionDiceMetric(CumulativeIterationMetric):
             values = row[start : start + part.numel()]
             state[name] = values.to(part.dtype).reshape(part.shape).to(part.device)
             start += part.numel()
+        state["options_digest"] = self.metric.options_digest  # is not a sum
         self.metric.merge_state(state)
         return self.metric
 

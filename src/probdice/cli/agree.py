@@ -70,7 +70,7 @@ def agree(
             file_lines = run.write(
                 agreement, agreement, lambda: consensus_of(panel, "mean", None), layer, display
             )
-        parts = _parts(agreement, pixel_words(panel.several.any).many, all_regions=all_)
+        parts = _parts(agreement, pixel_words(panel.segmentations.first).many, all_regions=all_)
         run.print(agreement, agreement, parts, file_lines)
 
 

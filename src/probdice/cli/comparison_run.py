@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from probdice.comparison.result import Comparison
     from probdice.data.geometry import Geometry
     from probdice.data.surface import Surface
-    from probdice.engine.pair import Images
+    from probdice.engine.pair import SegmentationPair
     from probdice.files.background_images import BackgroundImage
     from probdice.metrics.components import Instances
 
@@ -126,7 +126,7 @@ def _scheduler_context(inputs: Inputs) -> "AbstractContextManager[None]":
     return scheduled(inputs.scheduler, inputs.workers)
 
 
-def _check_scheduler(images: "Images") -> None:
+def _check_scheduler(images: "SegmentationPair") -> None:
     """Raise an error if --scheduler has no effect because the comparison runs in threads."""
     from probdice.engine.executors import uses_threads
     from probdice.errors import InputError, Option
@@ -138,7 +138,7 @@ def _check_scheduler(images: "Images") -> None:
         )
 
 
-def _with_components(images: "Images", options: CompareOptions) -> "Images":
+def _with_components(images: "SegmentationPair", options: CompareOptions) -> "SegmentationPair":
     """Replace the regions of both sides with their connected components."""
     from probdice.errors import ProbdiceError
     from probdice.method.sides import SIDES, Both, Side
@@ -188,7 +188,7 @@ def _files(path: str) -> dict[str, object]:
 
 def _read(
     inputs: Inputs, options: CompareOptions, display: ProgressDisplay
-) -> "tuple[Images, Geometry | None]":
+) -> "tuple[SegmentationPair, Geometry | None]":
     """Read both sides and the mask, while another thread imports Numba."""
     from concurrent.futures import ThreadPoolExecutor
 
@@ -226,7 +226,7 @@ def _warm_up(display: ProgressDisplay) -> None:
     compare(pixel, pixel)
 
 
-def _reject_scale(scale: float, images: "Images") -> None:
+def _reject_scale(scale: float, images: "SegmentationPair") -> None:
     from probdice.errors import InputError, Option
 
     contents = [
@@ -241,7 +241,9 @@ def _reject_scale(scale: float, images: "Images") -> None:
     )
 
 
-def _check_formats(images: "Images", geometry: "Geometry | None", outputs: Outputs) -> None:
+def _check_formats(
+    images: "SegmentationPair", geometry: "Geometry | None", outputs: Outputs
+) -> None:
     """Reject output formats that cannot store the images, before the computation."""
     import numpy as np
 
@@ -256,7 +258,7 @@ def _check_formats(images: "Images", geometry: "Geometry | None", outputs: Outpu
 
 
 def _background_images(
-    images: "Images", options: CompareOptions, files: tuple[str, ...]
+    images: "SegmentationPair", options: CompareOptions, files: tuple[str, ...]
 ) -> "tuple[BackgroundImage, ...]":
     """Read the background images of the report, so that invalid files are rejected early."""
     if not files:
@@ -266,7 +268,7 @@ def _background_images(
     return background_images_of(images, options, files)
 
 
-def _surfaces(images: "Images", files: tuple[str, ...]) -> "tuple[Surface, ...]":
+def _surfaces(images: "SegmentationPair", files: tuple[str, ...]) -> "tuple[Surface, ...]":
     """Read the surfaces of the report, so that invalid files are rejected early."""
     if not files:
         return ()
@@ -279,7 +281,7 @@ def _surfaces(images: "Images", files: tuple[str, ...]) -> "tuple[Surface, ...]"
 
 
 def _compare_images(
-    images: "Images", options: CompareOptions, outputs: Outputs, display: ProgressDisplay
+    images: "SegmentationPair", options: CompareOptions, outputs: Outputs, display: ProgressDisplay
 ) -> "Comparison":
     """Compare the images, and compute the results that will be printed or written."""
     from probdice.comparison.comparing import compare_images

@@ -109,7 +109,7 @@ def consensus(
 
             display.begin("reading")
             panel, layer = run.read(options, workers)
-            any_side = panel.several.any
+            any_side = panel.segmentations.first
             if output is not None:
                 check_format(
                     output, sample_segmentation(any_side.shape, any_side.geometry, crisp=labels)

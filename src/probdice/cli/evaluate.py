@@ -12,7 +12,7 @@ from probdice.cli.configuration import load_configuration, save_configuration
 from probdice.cli.outcome import ERROR, reporting_errors
 from probdice.cli.pages import REPORTS, check_reports, write_pages
 from probdice.cli.parameters import (
-    ADVANCED,
+    ADVANCED_SUFFIX,
     DebugOption,
     argument,
     check_options,
@@ -85,7 +85,7 @@ def evaluate(
         str | None,
         typer.Option(
             metavar="FILE",
-            rich_help_panel=f"Output{ADVANCED}",
+            rich_help_panel=f"Output{ADVANCED_SUFFIX}",
             is_eager=True,
             callback=load_configuration,
             help="Read options from a TOML file. Command-line options override the file.",
@@ -176,9 +176,9 @@ def evaluate(
         write_pages(result, reports, workers=options.workers, quiet=quiet)
         if print_error is not None:
             raise FormatError(*print_error.args, f"; all results are in {out}")
-    has_left_out = result.rater_comparison is not None and result.rater_comparison.left_out
+    has_exclusions = result.rater_comparison is not None and result.rater_comparison.excluded_cases
     has_missing = strict and any(counts.missing for counts in result.counts.values())
-    if result.failures or has_left_out or has_missing:
+    if result.failures or has_exclusions or has_missing:
         raise typer.Exit(FAILED)
 
 
@@ -288,7 +288,7 @@ def _display(quiet: bool) -> Iterator[Any]:
                 if compared_count and bar.elapsed
                 else ""
             )
-            bar.show(progress.done, progress.total, step=progress.doing, rate=rate)
+            bar.show(progress.done, progress.total, step=progress.stage, rate=rate)
 
         try:
             yield notify, lambda: bar.rename(COMPILING)

@@ -8,15 +8,15 @@ from rich.table import Table
 from rich.text import Text
 from typer.core import TyperArgument, TyperCommand, TyperGroup
 
-from probdice.cli.parameters import ADVANCED
+from probdice.cli.parameters import ADVANCED_SUFFIX
 from probdice.text.formatting import quantity
 
 __all__ = ["HELP_NAMES", "HelpfulCommand", "HelpfulGroup"]
 
-ALL = "--help-all"
-HELP_NAMES = ["-h", "--help", ALL]
+HELP_ALL_OPTION = "--help-all"
+HELP_NAMES = ["-h", "--help", HELP_ALL_OPTION]
 
-WIDEST = 100  # characters per line
+MAX_HELP_WIDTH = 100  # characters per line
 EXAMPLES = "Examples:"  # first line of an epilogue with one example per paragraph
 SHOW_ALL = "probdice.show_all_options"  # key in the metadata of a context
 
@@ -54,13 +54,13 @@ class HelpfulGroup(TyperGroup):
 def _note_request(ctx: Any, args: list[str]) -> None:
     """Store whether the user gave --help-all, because Click treats --help-all like --help."""
     options = args[: args.index("--")] if "--" in args else args
-    if ALL in options:
+    if HELP_ALL_OPTION in options:
         ctx.meta[SHOW_ALL] = True
 
 
 def _help_text(command: TyperCommand | TyperGroup, ctx: Any) -> str:
     console = Console(highlight=False, markup=False)
-    console.width = min(console.width, WIDEST)
+    console.width = min(console.width, MAX_HELP_WIDTH)
     with console.capture() as capture:
         for part in _parts(command, ctx):
             console.print(part)
@@ -109,7 +109,7 @@ def _parts(command: TyperCommand | TyperGroup, ctx: Any) -> list[RenderableType]
         parts += _section(title, entries)
     hidden_count = len(options) - len(printed_options)
     if hidden_count:
-        parts.append(f"{ALL} shows {quantity(hidden_count, 'more option')}.")
+        parts.append(f"{HELP_ALL_OPTION} shows {quantity(hidden_count, 'more option')}.")
     return parts
 
 
@@ -127,13 +127,13 @@ def _section(title: str, entries: list[tuple[str, str]]) -> list[RenderableType]
 
 def _panel(option: Any) -> str:
     """Return the title of the panel that lists an option."""
-    return (getattr(option, "rich_help_panel", None) or "Options").removesuffix(ADVANCED)
+    return (getattr(option, "rich_help_panel", None) or "Options").removesuffix(ADVANCED_SUFFIX)
 
 
 def _is_advanced(option: Any) -> bool:
     """Return whether only --help-all shows an option."""
     panel = getattr(option, "rich_help_panel", None) or ""
-    return option.name in COMPLETION or panel.endswith(ADVANCED)
+    return option.name in COMPLETION or panel.endswith(ADVANCED_SUFFIX)
 
 
 def _is_argument(parameter: Any) -> bool:
@@ -148,8 +148,8 @@ def _placeholder(argument: Any) -> str:
 
 def _entries(option: Any) -> list[tuple[str, str]]:
     """Return the names of an option with the placeholder of the value, and the help text."""
-    if ALL in option.opts:
-        return [("-h, --help", "Show the common options."), (ALL, "Show all options.")]
+    if HELP_ALL_OPTION in option.opts:
+        return [("-h, --help", "Show the common options."), (HELP_ALL_OPTION, "Show all options.")]
     names = ", ".join(sorted(option.opts, key=len))
     value = "" if option.is_flag else (option.metavar or "VALUE")
     return [(f"{names} {value}".rstrip(), option.help or "")]

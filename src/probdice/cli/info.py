@@ -141,7 +141,7 @@ def _labels(segmentation: "Segmentation") -> "list[RenderableType]":
     blocks = Blocks(segmentation)
     pixel_counts: dict[int, int] = dict.fromkeys(segmentation.names, 0)
     for block in blocks.blocks:
-        ready = blocks.ready(block).sides[0]
+        ready = blocks.decode(block).sides[0]
         assert isinstance(ready, Crisp)
         counts = np.bincount(ready.codes, minlength=ready.labels.size)
         for label, count in zip(ready.labels.tolist(), counts.tolist(), strict=True):
@@ -261,7 +261,7 @@ def _examine(segmentation: "Segmentation") -> "tuple[_ValueStatistics, list[str 
         )
     blocks, statistics = Blocks(raw_segmentation), _ValueStatistics()
     for block in blocks.blocks:
-        ready = blocks.ready(block)
+        ready = blocks.decode(block)
         side, fault = ready.sides[0], ready.faults[0]
         assert isinstance(side, Soft)
         rows = side.values
@@ -287,7 +287,7 @@ def _examine(segmentation: "Segmentation") -> "tuple[_ValueStatistics, list[str 
         statistics.maximum = np.maximum(statistics.maximum, rows.max(axis=1))
     if statistics.fault is None:
         return statistics, None
-    places = blocks.place(statistics.fault.first), blocks.place(statistics.fault.worst)
+    places = blocks.position_of(statistics.fault.first), blocks.position_of(statistics.fault.worst)
     return statistics, statistics.fault.message(*places, pixel_words(segmentation))
 
 

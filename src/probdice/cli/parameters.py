@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from probdice.method.similarity import Similarity
 
 __all__ = [
-    "ADVANCED",
+    "ADVANCED_SUFFIX",
     "AllOption",
     "DebugOption",
     "JsonOption",
@@ -45,7 +45,7 @@ __all__ = [
 
 OptionsType = TypeVar("OptionsType", bound=ReadOptions)
 
-ADVANCED = " (advanced)"  # ends the title of a panel whose options only --help-all shows
+ADVANCED_SUFFIX = " (advanced)"  # ends the title of a panel whose options only --help-all shows
 
 
 def argument(metavar: str, help: str) -> Any:
@@ -69,7 +69,7 @@ def option(
     return typer.Option(
         *names,
         metavar=metavar,
-        rich_help_panel=panel + ADVANCED * advanced,
+        rich_help_panel=panel + ADVANCED_SUFFIX * advanced,
         help=help,
         min=minimum,
         autocompletion=completion,
@@ -219,7 +219,8 @@ def check_options(options: type[OptionsType], user_options: Mapping[str, Any]) -
     other unreadable file.
     """
     user_options = {
-        name: one.value if isinstance(one, Enum) else one for name, one in user_options.items()
+        name: user_value.value if isinstance(user_value, Enum) else user_value
+        for name, user_value in user_options.items()
     }
     floor = user_options.pop("floor", None)
     values = {

@@ -21,7 +21,7 @@ from probdice.text.formatting import decimal, percent, quantity
 
 __all__ = ["show_summary"]
 
-SHORT = {  # short headings of columns
+SHORT_HEADINGS = {  # short headings of columns
     "explained_reference": "expl. ref.",
     "explained_prediction": "expl. pred.",
     "foreground_dice": "foregr. Dice",
@@ -175,11 +175,11 @@ def _rater_table(agreement: dict[str, Any]) -> FittingTable:
     agreement is computed from the cases of that method. In the last row, it is computed from all
     cases.
     """
-    among_raters = agreement["among"]
+    inter_rater = agreement["inter_rater"]
     table = plain_table(
         "",
         *(f">{name}" for name in agreement["raters"]),
-        *(">cases", f">{among_raters['aggregate']}", "95 % CI", ">raters", "95 % CI (raters)"),
+        *(">cases", f">{inter_rater['aggregate']}", "95 % CI", ">raters", "95 % CI (raters)"),
     )
     methods = agreement["methods"]
     baselines = agreement["baselines"]
@@ -194,7 +194,7 @@ def _rater_table(agreement: dict[str, Any]) -> FittingTable:
         cells += ["", ""] if baseline is None else _mean_and_interval(baseline)
         table.add_row(Text(name), *cells)
     blank = [""] * len(agreement["raters"])
-    last_cells = [str(among_raters["n"]), "", "", *_mean_and_interval(among_raters)]
+    last_cells = [str(inter_rater["n"]), "", "", *_mean_and_interval(inter_rater)]
     table.add_row("inter-rater agreement", *blank, *last_cells)
     return table
 
@@ -244,7 +244,7 @@ def _printed_measures(summary: dict[str, Any], first_measure: str) -> list[str]:
 
 def _measure_columns(summary: dict[str, Any], measures: Sequence[str]) -> list[TerminalColumn]:
     """Return one column per measure. On a narrow terminal, the last columns are omitted first."""
-    heads = [SHORT.get(measure, summary["titles"][measure]) for measure in measures]
+    heads = [SHORT_HEADINGS.get(measure, summary["titles"][measure]) for measure in measures]
     return [TerminalColumn(head, numbers=True, drop_order=k) for k, head in enumerate(heads)]
 
 

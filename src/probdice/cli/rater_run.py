@@ -161,7 +161,7 @@ class RaterRun:
             )
         from probdice.report.image_layers import background_images_of
 
-        pair = panel.several.pair(*panel.names[:2])
+        pair = panel.segmentations.pair(*panel.names[:2])
         (layer,) = background_images_of(pair, options, [self.image])
         return layer
 

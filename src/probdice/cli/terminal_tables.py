@@ -21,7 +21,7 @@ Cell = str | Text
 
 GAP = 2  # characters between columns
 PREFERRED_WIDTH = 20  # characters of a text column; other columns are omitted to reach this width
-LONGEST_WORD = 30  # characters; longer words may be broken
+MAX_WORD_LENGTH = 30  # characters; longer words may be broken
 # A name may be broken after a space or a punctuation mark or before a capital letter, but not
 # inside a number.
 BREAKS = re.compile(
@@ -139,7 +139,7 @@ class FittingTable:
             cell = str(row.cells[k])
             words += [cell] if column.numbers else [word.rstrip() for word in BREAKS.split(cell)]
         longest = max(map(len, words))
-        return longest if column.numbers else min(longest, LONGEST_WORD)
+        return longest if column.numbers else min(longest, MAX_WORD_LENGTH)
 
 
 def plain_table(*columns: str | TerminalColumn) -> FittingTable:

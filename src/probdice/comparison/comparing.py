@@ -12,7 +12,7 @@ from probdice.comparison.result import Comparison, Numbers
 from probdice.data.geometry import Geometry
 from probdice.data.resampling import Interpolation
 from probdice.data.segmentation import Array, Segmentation
-from probdice.engine.pair import Images
+from probdice.engine.pair import SegmentationPair
 from probdice.errors import ProbdiceWarning
 from probdice.files.inputs import Comparable, as_mask, as_segmentation
 from probdice.method.matching import check_labels
@@ -33,7 +33,7 @@ __all__ = [
     "similarity_map",
 ]
 
-PLAIN = {str, bool, int, float, type(None)}  # types of options that can be cached
+COMPARABLE_TYPES = {str, bool, int, float, type(None)}  # types of options that can be cached
 
 
 def compare(
@@ -138,7 +138,7 @@ def compare(
 
 def checked_options(**values: Any) -> CompareOptions:
     """Return checked options, from a cache if all values have built-in, immutable types."""
-    if PLAIN.issuperset(map(type, values.values())):
+    if COMPARABLE_TYPES.issuperset(map(type, values.values())):
         return _cached_options(SIMILARITIES.get(values["similarity"]), **values)
     return CompareOptions.of(**values)
 
@@ -159,9 +159,9 @@ def images_of(
     *,
     mask: Segmentation | Array | None = None,
     workers: int | None = None,
-) -> Images:
+) -> SegmentationPair:
     """Return both sides on one grid, or paired in array order if the geometry is ignored."""
-    return Images.of(
+    return SegmentationPair.of(
         reference,
         prediction,
         mask=mask,
@@ -174,7 +174,7 @@ def images_of(
 
 
 def compare_images(
-    images: Images, options: CompareOptions, *, of_many: bool = False
+    images: SegmentationPair, options: CompareOptions, *, of_many: bool = False
 ) -> "Comparison":
     """Compare two segmentations on one grid.
 
@@ -197,7 +197,9 @@ def compare_images(
     return result
 
 
-def _soft_numbers(table: Overlap, correspondence: Correspondence, images: Images) -> Numbers:
+def _soft_numbers(
+    table: Overlap, correspondence: Correspondence, images: SegmentationPair
+) -> Numbers:
     """Return the score and the group costs, which may require another pass over the pixels."""
     groups, costs = correspondence.groups, correspondence.costs
     if costs is None:
@@ -254,7 +256,7 @@ def overlap(
     Overlap (absolute): 2 reference and 2 prediction regions over 4 pixels, 3 overlapping pairs
     """
     options = checked_options(similarity=similarity)
-    images = Images.of(
+    images = SegmentationPair.of(
         as_segmentation(reference, "reference"),
         as_segmentation(prediction, "prediction"),
         mask=None if mask is None else as_mask(mask),

@@ -10,8 +10,8 @@ from probdice.data.geometry import Geometry
 from probdice.data.lazy_arrays import Scaled, blocks
 from probdice.data.pixel_words import pixel_words
 from probdice.data.segmentation import Segmentation
-from probdice.data.value_checks import FORGIVEN
-from probdice.engine.pair import Images
+from probdice.data.value_checks import MAX_EXCESS_ABOVE_ONE
+from probdice.engine.pair import SegmentationPair
 from probdice.errors import InputError, Note, Option
 from probdice.files import read, read_case, read_mask
 from probdice.files.bids import label_table
@@ -33,7 +33,7 @@ def read_images(
     mask: Paths | None = None,
     workers: int | None = None,
     one_of_many: bool = False,
-) -> tuple[Images, Geometry | None]:
+) -> tuple[SegmentationPair, Geometry | None]:
     """Read both sides, align them on one grid, and return them with the reference geometry.
 
     Unless `workers` is 1, each side is read in its own thread, because decompression takes most of
@@ -154,4 +154,6 @@ def _partition(segmentation: Segmentation, labels: Sequence[int], side: Side) ->
 
 
 def _exceeds_one(segmentation: Segmentation) -> bool:
-    return any(bool((block > 1 + FORGIVEN).any()) for block in blocks(segmentation.array))
+    return any(
+        bool((block > 1 + MAX_EXCESS_ABOVE_ONE).any()) for block in blocks(segmentation.array)
+    )

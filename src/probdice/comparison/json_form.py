@@ -10,11 +10,11 @@ import numpy as np
 from probdice.comparison.foreground import FOREGROUND_NUMBERS
 from probdice.comparison.notes import faint_notes
 from probdice.comparison.requested_metrics import STORED_METRICS
-from probdice.comparison.result import FORMAT, Comparison, Group, Merge, Numbers
+from probdice.comparison.result import FORMAT_VERSION, Comparison, Group, Merge, Numbers
 from probdice.errors import InputError, Note, ProbdiceError
 from probdice.method.chance import Chance
 from probdice.method.groups import Groups, counted_groups
-from probdice.method.merging import Join
+from probdice.method.merging import RegionMerge
 from probdice.method.overlap import Overlap
 from probdice.method.scoring import Correspondence
 from probdice.method.sides import SIDES, other
@@ -28,7 +28,7 @@ NUMBERS = tuple(entry.name for entry in fields(Group) if entry.type is float)
 
 def comparison_to_dict(result: Comparison) -> dict[str, Any]:
     """Return a comparison as a dictionary, without another pass over the pixels."""
-    content: dict[str, Any] = {"format": FORMAT}
+    content: dict[str, Any] = {"format": FORMAT_VERSION}
     names = ["score", "matched_score", "explained"]
     if result.without_a_pass("score") is not None:
         names += ["chance", "chance_error", "adjusted_score"]
@@ -65,17 +65,17 @@ def comparison_to_dict(result: Comparison) -> dict[str, Any]:
             "matched": _groups_to_dict(correspondence.matched),
             "groups": _groups_to_dict(correspondence.groups),
             "costs": result.costs.tolist(),
-            "joins": [asdict(join) for join in correspondence.joins],
+            "merges": [asdict(join) for join in correspondence.merges],
         },
     }
 
 
 def comparison_from_dict(content: Any) -> Comparison:
     """Restore a comparison, with all metrics that were stored."""
-    if not isinstance(content, dict) or content.get("format") != FORMAT:
+    if not isinstance(content, dict) or content.get("format") != FORMAT_VERSION:
         is_dict = isinstance(content, dict)
         actual = f"format {content.get('format')}" if is_dict else type(content).__name__
-        raise InputError(f"expected a comparison of format {FORMAT}, found {actual}")
+        raise InputError(f"expected a comparison of format {FORMAT_VERSION}, found {actual}")
     try:
         comparison = Comparison(
             Overlap.from_dict(content["overlap"]),
@@ -134,14 +134,14 @@ def _correspondence(content: dict[str, Any]) -> Correspondence:
         _groups_from_dict(content["matched"]),
         _groups_from_dict(content["groups"]),
         tuple(
-            Join(
+            RegionMerge(
                 join["side"],
                 index(join["region"]),
                 tuple(index(region) for region in join["into"]),
                 index(join["group"]),
                 _number(join["gain"]),
             )
-            for join in content["joins"]
+            for join in content["merges"]
         ),
         np.asarray(content["costs"]),
     )
@@ -154,7 +154,7 @@ def _check(result: Comparison) -> None:
     costs = result.costs
     for groups in (correspondence.matched, correspondence.groups):
         for side in SIDES:
-            numbers = groups.numbers(side)
+            numbers = groups.group_indices(side)
             is_consistent = numbers.shape == overlap.side(side).volumes.shape and np.array_equal(
                 numbers >= 0, overlap.side(side).volumes > 0
             )
@@ -162,7 +162,7 @@ def _check(result: Comparison) -> None:
         fits = fits and 0 <= groups.matched <= groups.count > 0
     fits = fits and costs.shape == (correspondence.groups.count,) and costs.dtype.kind in "if"
     fits = fits and bool(np.all(np.isfinite(costs)))
-    for join in correspondence.joins:
+    for join in correspondence.merges:
         fits = fits and join.side in SIDES
         fits = fits and 0 <= join.region < len(overlap.side(join.side))
         fits = fits and all(0 <= k < len(overlap.side(other(join.side))) for k in join.into)

@@ -23,13 +23,13 @@ from probdice.text.formatting import percent, quantity
 
 __all__ = ["faint_notes", "infinite_notes", "intensities", "notes_of", "slice_notes"]
 
-MANY = 100  # images with at most this many labels are assumed to be label maps
+MAX_MAP_LABELS = 100  # images with at most this many labels are assumed to be label maps
 SAMPLE = 1 << 16  # largest number of voxels that are checked for label changes
-FEWEST = 100  # minimum number of pairs of neighbours for an estimate of label changes
+MIN_NEIGHBOUR_PAIRS = 100  # minimum number of pairs of neighbours for an estimate of label changes
 # An image looks like a scan if its share of neighbours with different labels exceeds either limit.
-CHANGES = 0.75  # scans have shares of 0.8 to 1, and label maps of tiny cells have 0.65
-SCATTERED = 8  # times the share of compact regions; label maps reach 5 times, photographs 20
-FAR = 0.5  # share of pixels with infinite distance above which a comparison warns
+MAX_CHANGE_SHARE = 0.75  # scans have shares of 0.8 to 1, and label maps of tiny cells have 0.65
+MAX_CHANGE_RATIO = 8  # times the share of compact regions; label maps reach 5 times, photographs 20
+MAX_INFINITE_SHARE = 0.5  # share of pixels with infinite distance above which a comparison warns
 
 
 def notes_of(result: Comparison) -> tuple[Note, ...]:
@@ -123,7 +123,7 @@ def intensities(
     the image and the axis with the fewest changes. The check excludes the most frequent label,
     because this label may be an empty background.
     """
-    if labels.size <= MANY:
+    if labels.size <= MAX_MAP_LABELS:
         return None
     shape = segmentation.shape
     axes = [axis for axis, length in enumerate(shape) if length > 1]
@@ -140,10 +140,10 @@ def intensities(
         inside = sample_lines != labels[most_frequent]
         pairs = inside[1:] & inside[:-1]
         count = np.count_nonzero(pairs)
-        if count >= FEWEST:
+        if count >= MIN_NEIGHBOUR_PAIRS:
             shares.append(np.count_nonzero(pairs & (sample_lines[1:] != sample_lines[:-1])) / count)
     changes = min(shares, default=0.0)
-    if changes <= min(CHANGES, SCATTERED * compact):
+    if changes <= min(MAX_CHANGE_SHARE, MAX_CHANGE_RATIO * compact):
         return None
     return (
         f"the image has {labels.size} labels, and {percent(changes)} of neighbouring "
@@ -315,9 +315,9 @@ def _crossed_labels(result: Comparison) -> list[Label]:
 
 def _count_apart(result: Comparison) -> int:
     """Count the matched pairs that do not overlap."""
-    meeting, groups = result.overlap.meeting, result.correspondence.matched
-    numbers = groups.reference[meeting.rows]
-    overlapping = np.unique(numbers[numbers == groups.prediction[meeting.columns]])
+    pairs, groups = result.overlap.pairs, result.correspondence.matched
+    numbers = groups.reference[pairs.rows]
+    overlapping = np.unique(numbers[numbers == groups.prediction[pairs.columns]])
     return groups.matched - overlapping.size
 
 
@@ -327,7 +327,7 @@ def infinite_notes(result: Comparison) -> list[Note]:
         share = result.measured.infinite / result.pixels
     except NeedsImages:
         return []
-    if share <= FAR:
+    if share <= MAX_INFINITE_SHARE:
         return []
     return [
         Note(

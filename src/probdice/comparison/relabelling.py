@@ -16,7 +16,7 @@ from probdice.engine.blocks import Blocks
 from probdice.engine.decode import Crisp, Soft
 from probdice.engine.executors import image_from_blocks
 from probdice.engine.grids import Block
-from probdice.engine.pair import Images
+from probdice.engine.pair import SegmentationPair
 from probdice.errors import InputError
 from probdice.method.overlap import Overlap, Regions
 from probdice.method.pixel_passes import Lists
@@ -34,7 +34,7 @@ Target = Callable[[tuple[int, ...], np.dtype[Any]], Any]
 def relabelled(
     overlap: Overlap,
     correspondence: Correspondence,
-    images: Images,
+    images: SegmentationPair,
     into: Target | None = None,
 ) -> Segmentation:
     """Return the prediction with the labels of the reference.
@@ -69,7 +69,7 @@ def _matches(correspondence: Correspondence) -> NDArray[np.int64]:
 
 
 def _relabel_map(
-    overlap: Overlap, matches: NDArray[np.int64], images: Images, into: Target | None
+    overlap: Overlap, matches: NDArray[np.int64], images: SegmentationPair, into: Target | None
 ) -> Segmentation:
     """Return the prediction as a label map with the labels of the reference."""
     reference, prediction = images.reference, images.prediction
@@ -118,13 +118,13 @@ def _new_labels(
 
     Values that are not labels, which may occur outside a mask, become 0.
     """
-    ready = blocks.ready(block)
+    ready = blocks.decode(block)
     side = ready.sides[0]
     assert isinstance(side, Crisp)
     labels = side.labels.astype(keys.dtype)
     # A block without labels has the label 0, which may not be among the keys.
-    places = np.minimum(np.searchsorted(keys, labels), len(keys) - 1)
-    labels = np.where(keys[places] == labels, values[places], 0).astype(values.dtype)
+    indices = np.minimum(np.searchsorted(keys, labels), len(keys) - 1)
+    labels = np.where(keys[indices] == labels, values[indices], 0).astype(values.dtype)
     new_labels = labels[side.codes].reshape(block.shape)
     if ready.faults[0] is not None:
         stored_values = reordered(blocks.sides[0].array, blocks.order, ())[block.box]
@@ -133,7 +133,7 @@ def _new_labels(
 
 
 def _sum_groups(
-    overlap: Overlap, matches: NDArray[np.int64], images: Images, into: Target | None
+    overlap: Overlap, matches: NDArray[np.int64], images: SegmentationPair, into: Target | None
 ) -> Segmentation:
     """Return the probabilities of the prediction, summed over the regions of each group."""
     reference, prediction = images.reference, images.prediction
@@ -192,7 +192,7 @@ def _labels_of_groups(
 
 def _sums(blocks: Blocks, block: Block, groups: Lists) -> NDArray[Any]:
     """Return the probabilities of one block, summed over the regions of each group."""
-    side = blocks.ready(block).sides[0]
+    side = blocks.decode(block).sides[0]
     assert isinstance(side, Soft)
     rows = np.empty((len(groups), *block.shape), blocks.dtype)  # cast when the block is stored
     for row, channels in zip(rows, groups, strict=True):

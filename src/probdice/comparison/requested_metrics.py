@@ -56,7 +56,7 @@ class StoredMetric:
     compute: Callable[[Comparison], object]
     read: Callable[[Any, Comparison], Any]
     detach: Callable[[Any], Any] = lambda metric: metric
-    to_text: Callable[[Any, int | None], str] = lambda metric, most: repr(metric)
+    to_text: Callable[[Any, int | None], str] = lambda metric, max_groups: repr(metric)
 
 
 def compute_requested(

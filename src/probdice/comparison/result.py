@@ -14,10 +14,10 @@ from probdice.comparison.foreground import Foreground, check_named
 from probdice.comparison.relabelling import Target, relabelled
 from probdice.comparison.result_groups import Group, Merge, groups_of, merges_of
 from probdice.data.segmentation import Segmentation
-from probdice.engine.pair import Images
+from probdice.engine.pair import SegmentationPair
 from probdice.errors import InputError, Note
 from probdice.files.atomic_files import null_for_nan
-from probdice.method.background import Places, find_background
+from probdice.method.background import BackgroundIndices, find_background
 from probdice.method.chance import Chance, adjusted, chance_of
 from probdice.method.explained import explained_by_counts, explained_by_moments
 from probdice.method.groups import counted_groups
@@ -55,12 +55,12 @@ if TYPE_CHECKING:
     from probdice.metrics.unions import Members
     from probdice.pictures import Kind, Palette
 
-__all__ = ["FORMAT", "Comparison", "Group", "Merge", "Numbers"]
+__all__ = ["FORMAT_VERSION", "Comparison", "Group", "Merge", "Numbers"]
 
 T = TypeVar("T")
 
-FORMAT = 2  # version of the format of to_dict and to_json
-SHOWN = 12  # groups in a printed result
+FORMAT_VERSION = 2  # version of the format of to_dict and to_json
+MAX_PRINTED_GROUPS = 12  # groups in a printed result
 THRESHOLDS = tuple(k / 10 for k in range(1, 10))  # as in QUBIQ
 
 
@@ -209,7 +209,7 @@ class Comparison:
     overlap: Overlap
     correspondence: Correspondence
     options: CompareOptions
-    images: Images | None = None
+    images: SegmentationPair | None = None
     pixel_volume: float | None = None
     axes: int | None = None
     input_notes: tuple[Note, ...] = ()
@@ -331,7 +331,7 @@ class Comparison:
 
     def _matched_score(self) -> float:
         result = self.correspondence
-        if not result.joins:
+        if not result.merges:
             return self.score
         return measure(self.overlap, result.matched, None, self.images).score
 
@@ -420,7 +420,7 @@ class Comparison:
     # -- foreground --------------------------------------------------------------------------------
 
     @property
-    def background_regions(self) -> Places:
+    def background_regions(self) -> BackgroundIndices:
         """Per side, the index of the background region, or None."""
         return self.numbers.get(
             "background_regions",
@@ -526,7 +526,7 @@ class Comparison:
             side: tuple(
                 self.overlap.side(side).label(k)
                 for k in groups.unmatched(side).tolist()
-                if counts[groups.numbers(side)[k]]
+                if counts[groups.group_indices(side)[k]]
             )
             for side in SIDES
         }
@@ -807,7 +807,7 @@ class Comparison:
 
     # -- images ----------------------------------------------------------------------------------
 
-    def need_images(self, method: str) -> Images:
+    def need_images(self, method: str) -> SegmentationPair:
         """Return the images. If there are none, raise an error that names the given method."""
         if self.images is None:
             raise NeedsImages(

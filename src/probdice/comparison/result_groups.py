@@ -162,5 +162,5 @@ def merges_of(result: "Comparison") -> tuple[Merge, ...]:
             tuple(labels[other(join.side)][k] for k in join.into),
             join.gain,
         )
-        for join in result.correspondence.joins
+        for join in result.correspondence.merges
     )

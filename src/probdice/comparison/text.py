@@ -3,13 +3,13 @@
 from html import escape
 from math import isnan
 
-from probdice.comparison.result import SHOWN, Comparison
+from probdice.comparison.result import MAX_PRINTED_GROUPS, Comparison
 from probdice.method.background import named_background
 from probdice.method.region_labels import listed
 from probdice.method.sides import SIDES
 from probdice.metrics.verdict import words_of
 from probdice.text.formatting import decimal, quantity
-from probdice.text.table_output import aligned
+from probdice.text.table_output import aligned_columns
 
 __all__ = ["as_html", "as_text"]
 
@@ -19,10 +19,10 @@ def as_text(result: Comparison) -> str:
     lines = [
         _title(result),
         *(f"  {line}" for line in _lines(result)),
-        *(f"  {line}" for line in aligned(_rows(result))),
+        *(f"  {line}" for line in aligned_columns(_rows(result))),
     ]
-    if len(result.groups) > SHOWN:
-        lines.append(f"  … and {quantity(len(result.groups) - SHOWN, 'more group')}")
+    if len(result.groups) > MAX_PRINTED_GROUPS:
+        lines.append(f"  … and {quantity(len(result.groups) - MAX_PRINTED_GROUPS, 'more group')}")
     return "\n".join(lines + [f"  note: {note}" for note in result.notes])
 
 
@@ -48,7 +48,7 @@ def as_html(result: Comparison) -> str:
 
 def _omission_texts(result: Comparison) -> list[str]:
     """Return texts that list the values omitted from the table and explain how to get them."""
-    hidden_count = len(result.groups) - SHOWN
+    hidden_count = len(result.groups) - MAX_PRINTED_GROUPS
     if hidden_count > 0:
         groups = quantity(hidden_count, "more group")
         texts = [f"Use to_frame() to get {groups}, Jaccard indices and volumes."]
@@ -145,7 +145,7 @@ def _rows(result: Comparison) -> list[tuple[str, ...]]:
 
     Faint groups are marked in an additional last column.
     """
-    printed_groups = result.groups[:SHOWN]
+    printed_groups = result.groups[:MAX_PRINTED_GROUPS]
     has_faint = any(group.faint for group in printed_groups)
     mark = ("",) if has_faint else ()
     rows: list[tuple[str, ...]] = [("reference", "prediction", "Dice", "similarity", *mark)]

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from probdice.compiler.jit import inner, kernel
 
-__all__ = ["interpolate_labels", "interpolate_rows", "nearest_places"]
+__all__ = ["interpolate_labels", "interpolate_rows", "nearest_indices"]
 
 # Linear interpolation moves a position within this distance of a pixel centre to the centre. A
 # position at most this far outside the field of view counts as inside. Some formats store affine
@@ -27,7 +27,7 @@ Grid = tuple[Floats, Floats, Integers, Integers, Integers, Integers]
 
 
 @kernel
-def nearest_places(grid: Grid, into: Integers) -> None:
+def nearest_indices(grid: Grid, into: Integers) -> None:
     """Write the index of the source pixel that is nearest to each target pixel.
 
     The index refers to the flattened source box, in C order. The index is −1 outside the field of
@@ -39,12 +39,12 @@ def nearest_places(grid: Grid, into: Integers) -> None:
     for pixel in range(into.size):
         into[pixel] = -1
         if _locate(matrix, offset, sizes, index, position):
-            place = 0
+            flat_index = 0
             for axis in range(axes):
                 nearest = int(np.floor(position[axis] + 0.5 + ROUNDING))
                 nearest = min(max(nearest, 0), sizes[axis] - 1)
-                place = place * lengths[axis] + nearest - starts[axis]
-            into[pixel] = place
+                flat_index = flat_index * lengths[axis] + nearest - starts[axis]
+            into[pixel] = flat_index
         _advance(index, shape)
 
 
@@ -62,12 +62,12 @@ def interpolate_labels(
     matrix, offset, sizes, starts, lengths, shape = grid
     axes = shape.size
     index, position = np.zeros(axes, np.int64), np.empty(axes)
-    places, weights = np.empty(1 << axes, np.int64), np.empty(1 << axes)
+    corner_indices, weights = np.empty(1 << axes, np.int64), np.empty(1 << axes)
     for pixel in range(into.shape[1]):
         if _locate(matrix, offset, sizes, index, position):
-            count = _corners(position, sizes, starts, lengths, places, weights)
+            count = _corners(position, sizes, starts, lengths, corner_indices, weights)
             for corner in range(count):
-                code = codes[places[corner]]
+                code = codes[corner_indices[corner]]
                 if code < 0:
                     into[:, pixel] = np.nan
                 else:
@@ -89,18 +89,18 @@ def interpolate_rows(
     matrix, offset, sizes, starts, lengths, shape = grid
     axes = shape.size
     index, position = np.zeros(axes, np.int64), np.empty(axes)
-    places, weights = np.empty(1 << axes, np.int64), np.empty(1 << axes)
+    corner_indices, weights = np.empty(1 << axes, np.int64), np.empty(1 << axes)
     for pixel in range(into.shape[1]):
         if _locate(matrix, offset, sizes, index, position):
-            count = _corners(position, sizes, starts, lengths, places, weights)
+            count = _corners(position, sizes, starts, lengths, corner_indices, weights)
             for corner in range(count):
-                if invalid[places[corner]]:
-                    places[0], weights[0], count = places[corner], 1.0, 1
+                if invalid[corner_indices[corner]]:
+                    corner_indices[0], weights[0], count = corner_indices[corner], 1.0, 1
                     break
             for row in range(rows.shape[0]):
                 total = 0.0
                 for corner in range(count):
-                    total += weights[corner] * rows[row, places[corner]]
+                    total += weights[corner] * rows[row, corner_indices[corner]]
                 into[row, pixel] = total
         else:
             into[:, pixel] = 0
@@ -139,7 +139,7 @@ def _corners(
     sizes: Integers,
     starts: Integers,
     lengths: Integers,
-    places: Integers,
+    corner_indices: Integers,
     weights: Floats,
 ) -> int:
     """Write the weights of the source pixels around a position, and their indices in the flat box.
@@ -147,17 +147,17 @@ def _corners(
     Return the number of these pixels.
     """
     count = 1
-    places[0], weights[0] = 0, 1.0
+    corner_indices[0], weights[0] = 0, 1.0
     for axis in range(sizes.size):
         value = min(max(position[axis], 0.0), sizes[axis] - 1.0)
         low = int(np.floor(value + ROUNDING))
         share = value - low
-        place = low - starts[axis]
+        axis_index = low - starts[axis]
         for corner in range(count):
-            places[corner] = places[corner] * lengths[axis] + place
+            corner_indices[corner] = corner_indices[corner] * lengths[axis] + axis_index
         if share > ROUNDING:
             for corner in range(count):
-                places[count + corner] = places[corner] + 1
+                corner_indices[count + corner] = corner_indices[corner] + 1
                 weights[count + corner] = weights[corner] * share
                 weights[corner] *= 1 - share
             count *= 2

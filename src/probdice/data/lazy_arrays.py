@@ -73,19 +73,19 @@ def _part(index: Any, size: int) -> tuple[slice, slice | int]:
     `index` is an integer or a slice with any step.
     """
     if not isinstance(index, slice):
-        place = operator.index(index)
-        if not -size <= place < size:
-            raise IndexError(f"index {place} is out of bounds for an axis of length {size}")
-        place %= size
-        return slice(place, place + 1), 0
+        position = operator.index(index)
+        if not -size <= position < size:
+            raise IndexError(f"index {position} is out of bounds for an axis of length {size}")
+        position %= size
+        return slice(position, position + 1), 0
     start, stop, step = index.indices(size)
     if step == 1:
         return slice(start, max(start, stop)), slice(None)
-    places = range(start, stop, step)
-    if not places:
+    positions = range(start, stop, step)
+    if not positions:
         return slice(0, 0), slice(None)
-    lowest, highest = min(places[0], places[-1]), max(places[0], places[-1])
-    return slice(lowest, highest + 1), slice(places[0] - lowest, None, step)
+    lowest, highest = min(positions[0], positions[-1]), max(positions[0], positions[-1])
+    return slice(lowest, highest + 1), slice(positions[0] - lowest, None, step)
 
 
 class DerivedArray(Lazy):

@@ -55,9 +55,10 @@ fcntl, msvcrt, resource = map(_module, ("fcntl", "msvcrt", "resource"))
 
 WINDOWS = os.name == "nt"
 BINARY: int = getattr(os, "O_BINARY", 0)  # without it, Windows writes "\r\n" for "\n"
-ASSUMED = 2**33  # bytes of memory, if the system does not report its memory
+DEFAULT_MEMORY = 2**33  # bytes of memory, if the system does not report its memory
 RETRIES, PAUSE = 10, 0.1  # attempts to replace an open file, and seconds between attempts
-INVALID = re.compile(r"""[<>:"/\\|?*\x00-\x1f]|[. ]\Z""")  # not allowed in Windows file names
+# Text that is not allowed in Windows file names.
+INVALID_FILE_NAME = re.compile(r"""[<>:"/\\|?*\x00-\x1f]|[. ]\Z""")
 DEVICES = re.compile(r"(?:con|prn|aux|nul|com[1-9]|lpt[1-9])(?:\..*)?", re.IGNORECASE)
 CGROUPS = Path("/sys/fs/cgroup")
 PROCESS = Path("/proc/self")
@@ -75,7 +76,7 @@ def cores() -> int:
 
 def memory() -> int:
     """Return the memory of this machine, container or cluster job, in bytes."""
-    available = ASSUMED
+    available = DEFAULT_MEMORY
     with suppress(AttributeError, ValueError, OSError):
         available = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return min([available, *_group_limits()])
@@ -125,7 +126,7 @@ def is_file_name(name: str) -> bool:
     >>> [is_file_name(name) for name in ("rater 1", "a/b", "a:b", "end.", "nul.txt", "")]
     [True, False, False, False, False, False]
     """
-    return bool(name) and not INVALID.search(name) and not DEVICES.fullmatch(name)
+    return bool(name) and not INVALID_FILE_NAME.search(name) and not DEVICES.fullmatch(name)
 
 
 def lock(file: int) -> None:

@@ -41,11 +41,11 @@ def _check_range(channels: NDArray[Any], words: PixelWords) -> None:
     if channels.dtype.kind in "iu":
         outside |= channels > 1
     if outside.any():
-        channel, *place = (int(k) for k in np.argwhere(outside)[0])
+        channel, *position = (int(k) for k in np.argwhere(outside)[0])
         raise InputError(
-            f"channel {channel} is {channels[(channel, *place)]} at {words.one} {tuple(place)}, "
-            f"expected masks of 0 and 1 or probabilities. If the channels are logits, apply a "
-            f"sigmoid first."
+            f"channel {channel} is {channels[(channel, *position)]} at {words.one} "
+            f"{tuple(position)}, expected masks of 0 and 1 or probabilities. If the channels are "
+            f"logits, apply a sigmoid first."
         )
 
 
@@ -53,10 +53,10 @@ def _check_nested(channels: NDArray[Any], words: PixelWords) -> None:
     excess = channels[1:].astype(np.float64) - channels[:-1]
     if not excess.size or excess.max() <= TOLERANCE:
         return
-    inner, *place = (int(k) for k in np.unravel_index(int(excess.argmax()), excess.shape))
-    values = channels[(inner + 1, *place)], channels[(inner, *place)]
+    inner, *position = (int(k) for k in np.unravel_index(int(excess.argmax()), excess.shape))
+    values = channels[(inner + 1, *position)], channels[(inner, *position)]
     raise InputError(
         f"channels are not nested: channel {inner + 1} is {values[0]:g} and channel {inner} is "
-        f"{values[1]:g} at {words.one} {tuple(place)}. Order the channels so that each channel is "
-        f"inside the previous channel."
+        f"{values[1]:g} at {words.one} {tuple(position)}. Order the channels so that each channel "
+        f"is inside the previous channel."
     )

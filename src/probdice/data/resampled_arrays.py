@@ -29,11 +29,11 @@ __all__ = [
     "Placement",
 ]
 
-LARGEST = 2**21  # a tile that depends on at most this many source pixels is not divided
-SMALLEST = 2**12  # a tile with at most this many target pixels is never divided
+MAX_SOURCE_PIXELS = 2**21  # a tile that depends on at most this many source pixels is not divided
+UNDIVIDED_TILE_PIXELS = 2**12  # a tile with at most this many target pixels is never divided
 TILE = 2**18  # approximate number of pixels in a chunk if the axes of the grids are not parallel
 TABLE = 2**20  # largest range of labels for which a lookup table is used
-ALIGNED = 1e-6  # a smaller matrix element means that two axes are perpendicular
+AXIS_TOLERANCE = 1e-6  # a smaller matrix element means that two axes are perpendicular
 
 Box = Sequence[slice]
 Floats = NDArray[np.float64]
@@ -103,11 +103,11 @@ class Placement:
 
         The index is −1 outside the field of view.
         """
-        from probdice.data.interpolation import nearest_places
+        from probdice.data.interpolation import nearest_indices
 
-        places = np.empty(_size(box), np.int64)
-        nearest_places(self.grid(box, source, order), places.reshape(-1))
-        return places
+        indices = np.empty(_size(box), np.int64)
+        nearest_indices(self.grid(box, source, order), indices.reshape(-1))
+        return indices
 
     def chunks(self, source: Chunks | None) -> Chunks | None:
         """Return the target chunks that correspond to the source chunks.
@@ -118,7 +118,7 @@ class Placement:
         pairs = [int(np.argmax(np.abs(column))) for column in self.matrix.T]
         other_elements = self.matrix.copy()
         other_elements[pairs, range(len(pairs))] = 0
-        if len(set(pairs)) < len(pairs) or np.abs(other_elements).max(initial=0) > ALIGNED:
+        if len(set(pairs)) < len(pairs) or np.abs(other_elements).max(initial=0) > AXIS_TOLERANCE:
             edge = max(1, round(TILE ** (1 / len(self.shape))))
             return tuple(_lengths(range(edge, n, edge), n) for n in self.shape)
         if source is None:
@@ -203,17 +203,17 @@ class _Resampled(DerivedArray):
         size = (*self.shape[: len(regions)], *_size(box))
         result = np.empty(size, self.dtype)
         for tile in tiles:
-            place = (
+            target_slices = (
                 slice(part.start - box_part.start, part.stop - box_part.start)
                 for part, box_part in zip(tile, box, strict=True)
             )
-            result[(slice(None),) * len(regions) + tuple(place)] = self.tile(tile)
+            result[(slice(None),) * len(regions) + tuple(target_slices)] = self.tile(tile)
         return result[regions] if regions else result
 
     def _tiles(self, box: tuple[slice, ...]) -> Iterator[tuple[slice, ...]]:
         lengths = _size(box)
         source_pixels = prod(_size(self.placement.source_box(box)))
-        if source_pixels <= LARGEST or prod(lengths) <= SMALLEST:
+        if source_pixels <= MAX_SOURCE_PIXELS or prod(lengths) <= UNDIVIDED_TILE_PIXELS:
             yield box
             return
         axis = int(np.argmax(lengths))
@@ -249,15 +249,15 @@ class Nearest(_Resampled):
 
     def tile(self, box: tuple[slice, ...]) -> NDArray[Any]:
         values, part, order = self.source(box)
-        places = self.placement.nearest(box, part, order)
+        indices = self.placement.nearest(box, part, order)
         flat = values.reshape((*values.shape[: self.first], -1))
-        result = flat[..., np.maximum(places, 0)].astype(self.dtype, copy=False)
-        if (places < 0).any():
+        result = flat[..., np.maximum(indices, 0)].astype(self.dtype, copy=False)
+        if (indices < 0).any():
             if self.first:
-                result[:, places < 0] = 0
-                result[self.outside, places < 0] = 1
+                result[:, indices < 0] = 0
+                result[self.outside, indices < 0] = 1
             else:
-                result[places < 0] = self.outside
+                result[indices < 0] = self.outside
         return result
 
 

@@ -33,7 +33,7 @@ __all__ = ["Interpolation", "as_interpolation", "placed", "resample", "same_latt
 
 Interpolation = Literal["linear", "nearest"]
 
-MOST_REGIONS = 2**13  # with more regions, the smallest tile would take more than 128 MB
+MAX_RESAMPLED_REGIONS = 2**13  # with more regions, the smallest tile would take more than 128 MB
 
 
 def as_interpolation(value: object) -> Interpolation | None:
@@ -163,11 +163,11 @@ def _interpolate(
         label = _outside(segmentation, background)
         labels = np.union1d(labels, np.array([label], labels.dtype))
         outside = int(np.searchsorted(labels, label))
-    if labels.size > MOST_REGIONS:
+    if labels.size > MAX_RESAMPLED_REGIONS:
         raise TooLargeError(
             f"linear interpolation stores one probability per label and pixel, which takes too "
-            f"much memory for more than {MOST_REGIONS} labels, found {labels.size}. To keep "
-            f"labels, use ",
+            f"much memory for more than {MAX_RESAMPLED_REGIONS} labels, found {labels.size}. To "
+            f"keep labels, use ",
             Option("resample", "nearest"),
             ".",
         )

@@ -404,8 +404,8 @@ class Segmentation:
 
         channels = in_memory(_regions_first(array, axis, "channels"))
         numbers, channel_names = as_channels(labels, names, len(channels) + 1)
-        place = geometry if isinstance(geometry, Geometry) else None  # `cls` checks the type
-        regions = partition_of(channels, words_for_axes(channels.ndim - 1, place))
+        position = geometry if isinstance(geometry, Geometry) else None  # `cls` checks the type
+        regions = partition_of(channels, words_for_axes(channels.ndim - 1, position))
         if channels.dtype.kind == "f":
             return cls(regions, crisp=False, labels=numbers, names=channel_names, geometry=geometry)
         keys = [k if number is None else number for k, number in enumerate(numbers)]
@@ -478,11 +478,11 @@ class Segmentation:
         ...                  Segmentation.concatenate(predictions)).score
         0.8
         """
-        several = list(images)
-        if not several:
+        image_list = list(images)
+        if not image_list:
             raise InputError("images is empty: expected at least one segmentation")
-        first = several[0]
-        for image in several[1:]:
+        first = image_list[0]
+        for image in image_list[1:]:
             properties, expected = ((s.crisp, s.labels, s.reading) for s in (image, first))
             if properties != expected:
                 raise InputError(
@@ -496,7 +496,7 @@ class Segmentation:
                 )
         flat = [
             np.asarray(image.array).reshape((*image.array.shape[:1], -1) if image._rows else (-1,))
-            for image in several
+            for image in image_list
         ]
         kinds = {array.dtype.kind for array in flat}
         if kinds == {"i", "u"} and np.result_type(*flat).kind == "f":
@@ -547,14 +547,14 @@ class Segmentation:
         array = zeros_and_ones(in_memory(self.array))
         if self.crisp:
             if array.dtype.kind == "f":
-                self.refuse(examine_labels(array.reshape(-1)))
+                self.raise_if_invalid(examine_labels(array.reshape(-1)))
             labels = np.unique(array)
             rows = array == labels.reshape(-1, *(1,) * array.ndim)
             return np.asarray(rows, np.float32)
         dtype = np.result_type(array.dtype, np.float32)
         values = array.astype(dtype).reshape((array.shape[0] if self._rows else 1, -1))
         probabilities, fault = decoded(values, self.reading)
-        self.refuse(fault)
+        self.raise_if_invalid(fault)
         return probabilities.reshape(-1, *self.shape)
 
     def to_ilr(self, *, floor: float = 0.0) -> NDArray[np.float64]:
@@ -584,17 +584,17 @@ class Segmentation:
             raise InputError("coordinates require at least two regions, found one")
         p = np.maximum(p, floor)
         if not p.all():
-            place = tuple(int(k) for k in np.argwhere(~(p > 0).all(axis=0))[0])
+            position = tuple(int(k) for k in np.argwhere(~(p > 0).all(axis=0))[0])
             pixel = pixel_words(self).one
             raise InputError(
-                f"probability 0 at {pixel} {place} has no logarithm and no coordinates. To replace "
-                f"small probabilities by a minimum, use ",
+                f"probability 0 at {pixel} {position} has no logarithm and no coordinates. To "
+                f"replace small probabilities by a minimum, use ",
                 Option("floor", 1e-3),
                 ".",
             )
         return np.asarray(np.tensordot(ilr_basis(len(p)), np.log(p), axes=1))
 
-    def refuse(self, fault: Fault | None) -> None:
+    def raise_if_invalid(self, fault: Fault | None) -> None:
         """Raise an error for invalid values, unless `fault` is None.
 
         The pixels in `fault` are numbered in C order.

@@ -16,10 +16,10 @@ from probdice.data.pixel_words import PixelWords
 from probdice.errors import InputError, Option
 
 __all__ = [
-    "BACKGROUND",
-    "FORGIVEN",
     "MASK",
-    "NORMALISE",
+    "MAX_EXCESS_ABOVE_ONE",
+    "SUMS_BACKGROUND",
+    "SUMS_NORMALISE",
     "Fault",
     "InvalidValues",
     "Reading",
@@ -38,16 +38,17 @@ Sums = Literal["error", "normalise", "background"]
 Reading = Literal["error", "normalise", "background", "foreground", "softmax"]
 
 TOLERANCE = 1e-3  # largest accepted deviation of a sum from 1, and excess of a value above 1
-LARGEST = 2.0**63  # labels are 64-bit integers
-FORGIVEN = 0.5  # largest excess of a value above 1 if `sums` is "normalise" or "background"
-MANY = 100  # a map with at most this many labels is never treated as 8-bit probabilities
-WIDEST_GAP = 8  # largest gap between neighbouring values of 8-bit probabilities
+LABEL_LIMIT = 2.0**63  # labels are 64-bit integers
+# Largest excess of a value above 1 if `sums` is "normalise" or "background".
+MAX_EXCESS_ABOVE_ONE = 0.5
+MAX_MAP_LABELS = 100  # a map with at most this many labels is never treated as 8-bit probabilities
+MAX_VALUE_GAP = 8  # largest gap between neighbouring values of 8-bit probabilities
 # Smallest correlation between the volumes of consecutive labels in 8-bit probabilities. Measured
 # correlations are at least 0.9 in 8-bit probabilities and about 0.6 in atlases.
-SMOOTH = 0.8
+MIN_VOLUME_CORRELATION = 0.8
 ROUNDING = 1e-6  # a smaller missing probability is a rounding error, not background
 
-NORMALISE, BACKGROUND = (
+SUMS_NORMALISE, SUMS_BACKGROUND = (
     Option(
         "sums", sums, python=f'sums="{sums}" to probdice.read or Segmentation.from_probabilities'
     )
@@ -156,17 +157,17 @@ class Fault:
         return replace(self, first=number(self.first), worst=number(self.worst))
 
     def message(
-        self, place: tuple[int, ...], worst_place: tuple[int, ...], words: PixelWords
+        self, position: tuple[int, ...], worst_position: tuple[int, ...], words: PixelWords
     ) -> list[str | Option]:
         """Return a message with the problem, its position and the fix."""
-        return [f"{self.problem(place, worst_place, words)}. ", *self._remedy(words), "."]
+        return [f"{self.problem(position, worst_position, words)}. ", *self._remedy(words), "."]
 
     def problem(
-        self, place: tuple[int, ...], worst_place: tuple[int, ...], words: PixelWords
+        self, position: tuple[int, ...], worst_position: tuple[int, ...], words: PixelWords
     ) -> str:
         """Describe the problem and its position."""
         count_text = f" (the first of {self.count} such {words.many})" if self.count > 1 else ""
-        at = f"at {words.one} {place}{count_text}"
+        at = f"at {words.one} {position}{count_text}"
         problem = {
             "fraction": f"label {self.value:g} {at} is not a 64-bit whole number",
             "infinite": f"found {self.value:g} {at}, expected a finite number",
@@ -177,7 +178,7 @@ class Fault:
         }[self.kind]
         worst_sum = f"{self.worst_sum:.6g}"
         if self.kind == "sum" and worst_sum != f"{self.value:.6g}":
-            problem += f"; the worst sum is {worst_sum} at {words.one} {worst_place}"
+            problem += f"; the worst sum is {worst_sum} at {words.one} {worst_position}"
         return problem
 
     def _remedy(self, words: PixelWords) -> list[str | Option]:
@@ -194,7 +195,7 @@ class Fault:
             return [_either(python, command)]
         missing: list[str | Option] = [
             "To add the missing probability as a region, pass ",
-            BACKGROUND,
+            SUMS_BACKGROUND,
         ]
         if self.kind == "nothing":
             return [*missing, f". To exclude these {words.many}, use ", MASK]
@@ -213,7 +214,7 @@ class Fault:
             remedies.append(["Resample label maps with nearest-neighbour interpolation"])
         if self.kind == "sum" and not self.all_whole:
             if self.worst_sum > 0:
-                remedies.append(["To divide by the sum, pass ", NORMALISE])
+                remedies.append(["To divide by the sum, pass ", SUMS_NORMALISE])
                 missing[1] = Option("sums", "background")  # NORMALISE already names the functions
             if self.value < 1:
                 remedies.append(missing)
@@ -248,13 +249,13 @@ class InvalidValues(InputError):
         cls,
         prefix: str,
         fault: Fault,
-        place: tuple[int, ...],
-        worst_place: tuple[int, ...],
+        position: tuple[int, ...],
+        worst_position: tuple[int, ...],
         words: PixelWords,
     ) -> Self:
         """Create the error for invalid values. `prefix` is the name of the file or the side."""
-        error = cls(prefix, *fault.message(place, worst_place, words))
-        error.kind, error.problem = fault.kind, fault.problem(place, worst_place, words)
+        error = cls(prefix, *fault.message(position, worst_position, words))
+        error.kind, error.problem = fault.kind, fault.problem(position, worst_position, words)
         return error
 
 
@@ -266,7 +267,7 @@ def _either(python: str, command: str) -> Option:
 def whole_numbers(values: NDArray[Any]) -> NDArray[np.bool_]:
     """Return a mask of the floating-point values that are valid labels."""
     with np.errstate(invalid="ignore", over="ignore"):
-        is_whole: NDArray[np.bool_] = (values == np.floor(values)) & (np.abs(values) < LARGEST)
+        is_whole: NDArray[np.bool_] = (values == np.floor(values)) & (np.abs(values) < LABEL_LIMIT)
     return is_whole
 
 
@@ -277,12 +278,15 @@ def scale_of_labels(labels: NDArray[Any], volumes: NDArray[Any]) -> int | None:
     without large gaps, and if the volumes of consecutive labels are strongly correlated. In an
     atlas or in superpixels, they are less correlated.
     """
-    if labels.size <= MANY or int(labels[0]) != 0 or int(labels[-1]) > 255:
+    if labels.size <= MAX_MAP_LABELS or int(labels[0]) != 0 or int(labels[-1]) > 255:
         return None
-    if not volumes.all() or int(np.diff(labels.astype(np.int64)).max()) > WIDEST_GAP:
+    if not volumes.all() or int(np.diff(labels.astype(np.int64)).max()) > MAX_VALUE_GAP:
         return None
     log_volumes = np.log(volumes[1:-1].astype(np.float64))
-    if np.ptp(log_volumes) == 0 or np.corrcoef(log_volumes[:-1], log_volumes[1:])[0, 1] < SMOOTH:
+    if (
+        np.ptp(log_volumes) == 0
+        or np.corrcoef(log_volumes[:-1], log_volumes[1:])[0, 1] < MIN_VOLUME_CORRELATION
+    ):
         return None
     return 100 if int(labels[-1]) <= 100 else 255
 
@@ -346,7 +350,7 @@ def _tests(
     rows: NDArray[Any], reading: Reading
 ) -> tuple[dict[str, NDArray[np.bool_]], NDArray[np.float64]]:
     """Return one mask of invalid pixels per kind of fault, and the sum of the values per pixel."""
-    limit = 1 + (FORGIVEN if reading in ("normalise", "background") else TOLERANCE)
+    limit = 1 + (MAX_EXCESS_ABOVE_ONE if reading in ("normalise", "background") else TOLERANCE)
     with np.errstate(invalid="ignore", over="ignore"):
         sums = rows.sum(axis=0, dtype=np.float64)
         tests = {"infinite": ~np.isfinite(rows).all(axis=0)}

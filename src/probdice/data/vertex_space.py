@@ -34,7 +34,7 @@ SPACES = {
     162: "fsaverage2",
 }
 SIDES = ("left", "right")
-LISTED = 3  # number of structures that a description names
+MAX_LISTED_STRUCTURES = 3  # number of structures that a description names
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,9 +211,11 @@ class VertexSpace(Geometry):
         """Return the size, the space and the structures as short texts."""
         surfaces = dict.fromkeys(s.vertices for s in self.structures if s.vertices)
         names = [SPACES.get(count, f"surface of {count} vertices") for count in surfaces]
-        structure_texts = [self._description(structure) for structure in self.structures[:LISTED]]
-        if len(self.structures) > LISTED:
-            structure_texts.append(f"and {len(self.structures) - LISTED} more")
+        structure_texts = [
+            self._description(structure) for structure in self.structures[:MAX_LISTED_STRUCTURES]
+        ]
+        if len(self.structures) > MAX_LISTED_STRUCTURES:
+            structure_texts.append(f"and {len(self.structures) - MAX_LISTED_STRUCTURES} more")
         return {
             "size": str(self.shape[0]),
             "space": ", ".join(names) or "voxels",

@@ -232,9 +232,9 @@ def _boolean_mask(mask: Array, words: PixelWords) -> tuple[NDArray[np.bool_], in
     finite = np.isfinite(values)
     wrong = np.isinf(values) | (finite & (values != np.floor(np.where(finite, values, 0))))
     if wrong.any():
-        place = tuple(int(k) for k in np.unravel_index(int(np.argmax(wrong)), values.shape))
+        position = tuple(int(k) for k in np.unravel_index(int(np.argmax(wrong)), values.shape))
         raise InputError(
-            f"mask must contain integers, found {values[place]:g} at {words.one} {place}. "
+            f"mask must contain integers, found {values[position]:g} at {words.one} {position}. "
             f"Use a threshold, as in mask > 0.5."
         )
     return finite & (values != 0), int(np.isnan(values).sum())

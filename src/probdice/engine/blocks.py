@@ -12,9 +12,9 @@ from probdice.data.arrays import Chunks, chunks_of
 from probdice.data.segmentation import Array, Segmentation, reordered
 from probdice.data.value_checks import Fault
 from probdice.engine.decode import (
+    DecodedBlock,
     LabelDecoder,
     ProbabilityDecoder,
-    Ready,
     decoder_of,
     working_type,
 )
@@ -25,11 +25,12 @@ __all__ = ["BLOCK_BYTES", "Blocks"]
 # Number of bytes of all sides in one block. A block is large enough that the cost of a Python call
 # per block is negligible, and small enough to be copied.
 BLOCK_BYTES = 2**24
-CHUNKED = 2  # factor by which blocks of chunks are larger, because they require many read calls
+# Factor by which blocks of chunks are larger, because they require many read calls.
+CHUNKED_BLOCK_FACTOR = 2
 # Largest number of bytes of all sides in one block, if chunks would otherwise be decoded several
 # times.
-LARGEST_BYTES = 2**26
-FEWEST_PIXELS = 4096  # smallest number of pixels in a block, for any number of regions
+MAX_BLOCK_BYTES = 2**26
+MIN_BLOCK_PIXELS = 4096  # smallest number of pixels in a block, for any number of regions
 
 
 class Blocks:
@@ -37,7 +38,8 @@ class Blocks:
 
     Pixels outside the mask, and pixels with labels that the first segmentation ignores, are
     excluded. If results are written `into` an array with chunks, every block is a union of whole
-    chunks of this array. `most` limits the number of pixels in a block, unless a chunk is larger.
+    chunks of this array. `max_pixels` limits the number of pixels in a block, unless a chunk is
+    larger.
     """
 
     def __init__(
@@ -45,48 +47,48 @@ class Blocks:
         *sides: Segmentation,
         mask: Array | None = None,
         into: Array | None = None,
-        most: int | None = None,
+        max_pixels: int | None = None,
     ):
         # The chunks of the output array, without its region axis.
         target = None if into is None else chunks_of(into)
-        self._set_up(sides, mask, target and target[-len(sides[0].shape) :], most)
+        self._set_up(sides, mask, target and target[-len(sides[0].shape) :], max_pixels)
 
     def _set_up(
         self,
         sides: tuple[Segmentation, ...],
         mask: Array | None,
         target: Chunks | None,
-        most: int | None,
+        max_pixels: int | None,
         order: tuple[int, ...] | None = None,
     ) -> None:
-        self.sides, self.mask, self._target, self._most = sides, mask, target, most
+        self.sides, self.mask, self._target, self._max_pixels = sides, mask, target, max_pixels
         arrays = [side.array for side in sides]
         if mask is not None:
             arrays.append(mask)
         # Whether blocks follow the chunks of an array.
-        self.followed = target is not None or any(
+        self.chunked = target is not None or any(
             [not isinstance(array, np.ndarray) and chunks_of(array) is not None for array in arrays]
         )
         axes = tuple(range(len(sides[0].shape)))
         if order is None:
-            order = axes if self.followed else _traversal(arrays[: len(sides)], axes)
+            order = axes if self.chunked else _traversal(arrays[: len(sides)], axes)
         self.order = order
         self.shape = sides[0].shape
         if order != axes:
             self.shape = tuple([self.shape[axis] for axis in order])
         self.ignore = sides[0].ignore
-        self.whole = mask is None and not self.ignore  # whether all pixels are compared
-        self.only = None if self.followed else self._only()
+        self.includes_all = mask is None and not self.ignore  # whether all pixels are compared
+        self.single_block = None if self.chunked else self._single_block()
 
     def __getstate__(self) -> tuple[Any, ...]:
         # Decoders contain buffers of threads, and views that would be pickled as additional copies.
         # The order is stored, because arrays may have a different memory order after unpickling.
-        return self.sides, self.mask, self._target, self._most, self.order
+        return self.sides, self.mask, self._target, self._max_pixels, self.order
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         self._set_up(*state)
 
-    def _only(self) -> Block | None:
+    def _single_block(self) -> Block | None:
         """Return the block of the whole image.
 
         Return None if the image is empty or does not fit in one block.
@@ -98,7 +100,7 @@ class Blocks:
     def _pixels(self, bytes_in_block: int) -> int:
         """Return the number of pixels whose values take this number of bytes on all sides together.
 
-        The number is at least `FEWEST_PIXELS`, unless the given limit is smaller.
+        The number is at least `MIN_BLOCK_PIXELS`, unless the given limit is smaller.
         """
         pixel = 0
         for side in self.sides:
@@ -106,20 +108,20 @@ class Blocks:
                 pixel += side.array.dtype.itemsize
             else:
                 pixel += len(side.regions) * self.dtype.itemsize
-        pixels = max(FEWEST_PIXELS, bytes_in_block // pixel)
-        return pixels if self._most is None else min(pixels, self._most)
+        pixels = max(MIN_BLOCK_PIXELS, bytes_in_block // pixel)
+        return pixels if self._max_pixels is None else min(pixels, self._max_pixels)
 
     @cached_property
     def dtype(self) -> np.dtype[Any]:
         """Data type of the probabilities, which is the same for all sides."""
         dtype = np.result_type(*(working_type(side) for side in self.sides))
         # Sums in float32 would depend on the division into blocks.
-        return np.result_type(dtype, np.float64) if self.followed else dtype
+        return np.result_type(dtype, np.float64) if self.chunked else dtype
 
     @cached_property
     def blocks(self) -> Grid:
         """All blocks of the image."""
-        if not self.followed:
+        if not self.chunked:
             return cut(self.shape, self._pixels(BLOCK_BYTES))
         arrays = [side.array for side in self.sides]
         stores = [
@@ -127,17 +129,18 @@ class Blocks:
             for array in (arrays if self.mask is None else [*arrays, self.mask])
             if (chunks := chunks_of(array)) is not None
         ]
-        most, largest = self._pixels(CHUNKED * BLOCK_BYTES), self._pixels(LARGEST_BYTES)
-        return cut_along_chunks(self.shape, stores, most, largest, self._target)
+        usual_pixels = self._pixels(CHUNKED_BLOCK_FACTOR * BLOCK_BYTES)
+        largest = self._pixels(MAX_BLOCK_BYTES)
+        return cut_along_chunks(self.shape, stores, usual_pixels, largest, self._target)
 
-    def ready(self, block: Block) -> Ready:
+    def decode(self, block: Block) -> DecodedBlock:
         """Return the compared pixels of any box of the image, decoded for kernels.
 
         The next call in the same thread may overwrite the decoded values.
         """
         inside = self._inside(block)
         sides, faults = zip(*(side.read(block, inside) for side in self._decoders), strict=True)
-        return Ready(sides, faults, inside)
+        return DecodedBlock(sides, faults, inside)
 
     @cached_property
     def _decoders(self) -> list[LabelDecoder | ProbabilityDecoder]:
@@ -154,7 +157,7 @@ class Blocks:
         Labels must be decoded if a side contains probabilities, if pixels are excluded, or if the
         labels of a side require a conversion or a copy.
         """
-        if not self.whole:
+        if not self.includes_all:
             return None
         labels = []
         for side in self.sides:
@@ -174,7 +177,7 @@ class Blocks:
         if isinstance(array, np.ndarray):
             if not (array.flags.c_contiguous and array.flags.aligned):
                 return None
-            if block is self.only:
+            if block is self.single_block:
                 return array.reshape(-1)
         return np.asarray(array[block.box]).reshape(-1)
 
@@ -192,20 +195,20 @@ class Blocks:
         """Return the invalid values of a block, with pixels numbered in the whole image."""
 
         def number(pixel: int) -> int:
-            place = np.unravel_index(pixel if inside is None else inside[pixel], block.shape)
-            index = tuple(int(k) + part.start for k, part in zip(place, block.box, strict=True))
+            position = np.unravel_index(pixel if inside is None else inside[pixel], block.shape)
+            index = tuple(int(k) + part.start for k, part in zip(position, block.box, strict=True))
             return int(np.ravel_multi_index(index, self.shape)) if index else 0
 
         return fault.moved(number)
 
-    def place(self, pixel: int) -> tuple[int, ...]:
+    def position_of(self, pixel: int) -> tuple[int, ...]:
         """Return a pixel's index in the image, given its number in the order of traversal."""
         index = np.unravel_index(pixel, self.shape)
         return tuple(int(index[self.order.index(axis)]) for axis in range(len(self.shape)))
 
     def _inside(self, block: Block) -> NDArray[np.int64] | None:
         """Return the positions of a block's compared pixels, or None if all are compared."""
-        if self.whole:
+        if self.includes_all:
             return None
         inside = np.ones(block.size, np.bool_)
         if self.mask is not None:

@@ -36,7 +36,7 @@ ROUND = 64  # largest number of blocks per round on a cluster
 LOCAL_ROUND = 1024  # the same number for local schedulers, which process one round at a time
 ROUND_TASKS = 2**15  # largest number of tasks per round for Dask arrays with many chunks per block
 FAN = 8  # number of results that one task adds
-AHEAD = 4  # number of queued tasks per thread of a cluster
+TASKS_PER_THREAD = 4  # number of queued tasks per thread of a cluster
 
 
 def runs_on_dask(blocks: Blocks) -> bool:
@@ -240,20 +240,22 @@ def _rounds(task: Pass[R], blocks: Blocks) -> Iterator[R]:
     """Yield the sum of each round, in order, and report finished blocks to the watcher."""
     tasks, grid, add = _tasks(task, blocks), blocks.blocks, task.add
     arrays: list[Any] = [origin_of(array) for array in _arrays(blocks)]
-    sources = sum(len(one.__dask_graph__()) for one in arrays if has_type(one, "dask", "Array"))
-    most = max(1, ROUND_TASKS * len(grid) // max(sources, 1))
+    sources = sum(
+        len(array.__dask_graph__()) for array in arrays if has_type(array, "dask", "Array")
+    )
+    max_blocks = max(1, ROUND_TASKS * len(grid) // max(sources, 1))
     scheduler = selected_scheduler()
     client = getattr(scheduler, "__self__", None)
     if has_type(client, "distributed", "Client"):
-        yield from _on_cluster(client, tasks, grid, min(most, ROUND), add)
+        yield from _on_cluster(client, tasks, grid, min(max_blocks, ROUND), add)
     else:
-        yield from _on_this_machine(tasks, grid, min(most, LOCAL_ROUND), add)
+        yield from _on_this_machine(tasks, grid, min(max_blocks, LOCAL_ROUND), add)
 
 
 def _on_this_machine(
     tasks: Callable[[Grid], list[Any]],
     grid: Grid,
-    most: int,
+    max_blocks: int,
     add: Callable[[Iterable[R]], R],
 ) -> Iterator[R]:
     from dask.callbacks import Callback
@@ -266,7 +268,7 @@ def _on_this_machine(
             finished_count += 1
             watch(finished_count, len(grid))
 
-    for batch in grid.rounds(most):
+    for batch in grid.rounds(max_blocks):
         leaves = tasks(batch)
         keys = {leaf.key for leaf in leaves}
         with Callback(posttask=count), _naming_block(batch, leaves):
@@ -278,13 +280,13 @@ def _on_cluster(
     client: Any,
     tasks: Callable[[Grid], list[Any]],
     grid: Grid,
-    most: int,
+    max_blocks: int,
     add: Callable[[Iterable[R]], R],
 ) -> Iterator[R]:
     watch, finished_count = watcher.get(), 0
-    ahead = max(2, -(-AHEAD * sum(client.nthreads().values()) // most))
+    ahead = max(2, -(-TASKS_PER_THREAD * sum(client.nthreads().values()) // max_blocks))
     running: deque[tuple[Any, Grid, list[Any]]] = deque()
-    rounds = grid.rounds(most)
+    rounds = grid.rounds(max_blocks)
     try:
         while True:
             for batch in islice(rounds, ahead - len(running)):

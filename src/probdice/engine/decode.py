@@ -27,9 +27,9 @@ from probdice.engine.grids import Block
 
 __all__ = [
     "Crisp",
+    "DecodedBlock",
     "LabelDecoder",
     "ProbabilityDecoder",
-    "Ready",
     "Soft",
     "decoder_of",
     "encoded",
@@ -73,7 +73,7 @@ class Crisp:
 
 
 @dataclass(frozen=True)
-class Ready:
+class DecodedBlock:
     """The compared pixels of one block, and the invalid values, for each side.
 
     `inside` contains the positions of the compared pixels in the block, or is None if all pixels

@@ -83,9 +83,9 @@ def run_pass(
     if executor is not None:
         add = partial(_add_and_report, task.add, len(blocks.blocks))
         return executor.run(replace(task, add=add), blocks)
-    if blocks.only is None:
+    if blocks.single_block is None:
         return executor_for(blocks, workers, local=local).run(task, blocks)
-    result, watch = task.visit(blocks, blocks.only), watcher.get()
+    result, watch = task.visit(blocks, blocks.single_block), watcher.get()
     if watch is not None:
         watch(1, 1)
     return task.add((result,))
@@ -103,7 +103,7 @@ def executor_for(blocks: Blocks, workers: int | None, *, local: bool = False) ->
     passes over stores that every worker can read. With `local`, passes always run in threads.
     Threads and Dask report their own progress.
     """
-    if blocks.followed and not local:
+    if blocks.chunked and not local:
         from probdice.engine.dask import DaskScheduler, runs_on_dask
 
         if runs_on_dask(blocks):

@@ -18,7 +18,7 @@ from probdice.data.arrays import Chunks
 __all__ = ["Block", "Grid", "Store", "cut", "cut_along_chunks"]
 
 # For blocks of a better size, this many times the smallest number of bytes may be decoded.
-CHEAP = 1.02
+MAX_DECODING_RATIO = 1.02
 
 
 @dataclass(frozen=True)
@@ -105,15 +105,15 @@ class Grid(Sequence[Block]):
             raise IndexError(index)
         box = []
         for edges, count in zip(reversed(self.cuts), reversed(self.counts), strict=True):
-            index, place = divmod(index, count)
-            box.append(slice(edges[place], edges[place + 1]))
+            index, edge_index = divmod(index, count)
+            box.append(slice(edges[edge_index], edges[edge_index + 1]))
         box.reverse()
         start = sum(part.start * step for part, step in zip(box, self._steps, strict=True))
         return Block(tuple(box), start)
 
-    def rounds(self, most: int) -> Iterator["Grid"]:
-        """Yield grids of at most `most` consecutive blocks, in C order."""
-        for some in cut(self.counts, most):
+    def rounds(self, max_blocks: int) -> Iterator["Grid"]:
+        """Yield grids of at most `max_blocks` consecutive blocks, in C order."""
+        for some in cut(self.counts, max_blocks):
             yield Grid(
                 self.shape,
                 [
@@ -141,16 +141,16 @@ class Store:
     nbytes: int
 
 
-def cut(shape: tuple[int, ...], most: int) -> Grid:
-    """Return blocks of at most `most` pixels. Each block is a range of pixels in C order."""
-    if 0 < prod(shape) <= most:
+def cut(shape: tuple[int, ...], max_pixels: int) -> Grid:
+    """Return blocks of at most `max_pixels` pixels. Each block is a range of pixels in C order."""
+    if 0 < prod(shape) <= max_pixels:
         return Grid(shape, [(0, length) for length in shape])
     if not prod(shape):
         return Grid(shape, [range(length + 1) for length in shape])
     axis = 0
-    while prod(shape[axis + 1 :]) > most:
+    while prod(shape[axis + 1 :]) > max_pixels:
         axis += 1
-    step = max(1, most // prod(shape[axis + 1 :]))
+    step = max(1, max_pixels // prod(shape[axis + 1 :]))
     cuts: list[Sequence[int]] = [range(length + 1) for length in shape[:axis]]
     cuts.append((*range(0, shape[axis], step), shape[axis]))
     cuts += [(0, length) for length in shape[axis + 1 :]]
@@ -160,18 +160,18 @@ def cut(shape: tuple[int, ...], most: int) -> Grid:
 def cut_along_chunks(
     shape: tuple[int, ...],
     stores: Sequence[Store],
-    most: int,
+    usual_pixels: int,
     largest: int,
     target: Chunks | None = None,
 ) -> Grid:
     """Return unions or parts of chunks as blocks, so that few bytes are decoded more than once.
 
-    Blocks have about `most` pixels. If chunks would otherwise be decoded more often, blocks have up
-    to `largest` pixels, or more if smaller blocks are not possible. With a `target`, each block is
-    a union of whole chunks of the target.
+    Blocks have about `usual_pixels` pixels. If chunks would otherwise be decoded more often, blocks
+    have up to `largest` pixels, or more if smaller blocks are not possible. With a `target`, each
+    block is a union of whole chunks of the target.
     """
     if not prod(shape):
-        return cut(shape, most)
+        return cut(shape, usual_pixels)
     fit = any(prod(map(max, store.chunks)) <= largest for store in stores)
     ways = [
         _ways_to_cut(
@@ -193,8 +193,8 @@ def cut_along_chunks(
         decodings = (decodings[:, None] * repeats).reshape(sizes.size, len(stores))
     decoded_bytes = decodings @ weights
     fits = sizes <= max(largest, sizes.min())
-    cheap = fits & (decoded_bytes <= CHEAP * decoded_bytes[fits].min(initial=np.inf))
-    deviation = np.where(cheap, np.abs(np.log(sizes / most)), np.inf)
+    cheap = fits & (decoded_bytes <= MAX_DECODING_RATIO * decoded_bytes[fits].min(initial=np.inf))
+    deviation = np.where(cheap, np.abs(np.log(sizes / usual_pixels)), np.inf)
     best = np.unravel_index(int(np.argmin(deviation)), [len(along_axis) for along_axis in ways])
     return Grid(shape, [along_axis[k].edges for along_axis, k in zip(ways, best, strict=True)])
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probdice.engine.blocks import BLOCK_BYTES, Blocks
-from probdice.engine.decode import Crisp, Ready, Soft
+from probdice.engine.decode import Crisp, DecodedBlock, Soft
 from probdice.engine.grids import Block
 from probdice.engine.passes import Pass, summed
 from probdice.engine.similarity_kernels import RowGroups, kernels_of
@@ -24,7 +24,7 @@ from probdice.method.sides import SIDES, Both, Side
 from probdice.method.similarity import Similarity
 
 __all__ = [
-    "Members",
+    "GroupLookup",
     "agreement",
     "joined",
     "joined_pass",
@@ -40,7 +40,7 @@ __all__ = [
 
 def scores_pass(similarity: Similarity, groups: Both[Lists]) -> Pass[ScoreSums]:
     """Return a pass that compares the groups of both sides at every pixel."""
-    return Pass(partial(_scores, similarity=similarity, groups=groups.map(Members)), summed)
+    return Pass(partial(_scores, similarity=similarity, groups=groups.map(GroupLookup)), summed)
 
 
 def joined_pass(
@@ -55,11 +55,11 @@ def joined_pass(
     `members` and `opposite_members` list the regions of the groups on `side` and on the other side.
     Regions are given by channel or label.
     """
-    place = SIDES.index(side)
+    side_index = SIDES.index(side)
     visit = partial(
         _joined,
         similarity=similarity,
-        place=place,
+        side_index=side_index,
         members=members,
         opposite_members=opposite_members,
         unmatched=unmatched,
@@ -69,7 +69,7 @@ def joined_pass(
 
 def map_visit(similarity: Similarity, groups: Both[Lists], blocks: Blocks) -> Any:
     """Return a function that computes f at every pixel of a block, with NaN at excluded pixels."""
-    members = groups.map(Members)
+    members = groups.map(GroupLookup)
     if not all(side.crisp for side in blocks.sides):
         return partial(_map, similarity=similarity, groups=members)
     tables = Both(*(m.table(t) for m, t in zip(members, blocks.label_types, strict=True)))
@@ -78,11 +78,11 @@ def map_visit(similarity: Similarity, groups: Both[Lists], blocks: Blocks) -> An
 
 def numbers_visit(side: Side, groups: Lists) -> Any:
     """Return a function that computes the group number of every pixel of a label map."""
-    return partial(_numbers, place=SIDES.index(side), members=Members(groups))
+    return partial(_numbers, side_index=SIDES.index(side), members=GroupLookup(groups))
 
 
 @dataclass(frozen=True, eq=False)
-class Members:
+class GroupLookup:
     """The regions of each group on one side, with lookups of the group of each label."""
 
     lists: Lists
@@ -94,8 +94,8 @@ class Members:
         """Return the group of each label, or `none` for a label that belongs to no group."""
         keys, numbers = self._ascending
         groups = np.full(labels.size, none, np.int64)
-        codes, places = matching_codes(labels, keys)
-        groups[codes] = numbers[places]
+        codes, indices = matching_codes(labels, keys)
+        groups[codes] = numbers[indices]
         return groups
 
     def table(self, dtype: np.dtype[Any]) -> Any:
@@ -123,16 +123,16 @@ class Members:
 
 
 def _scores(
-    blocks: Blocks, block: Block, similarity: Similarity, groups: Both[Members]
+    blocks: Blocks, block: Block, similarity: Similarity, groups: Both[GroupLookup]
 ) -> ScoreSums:
-    ready = blocks.ready(block)
+    ready = blocks.decode(block)
     return scores(ready, similarity, groups, np.empty(ready.size, blocks.dtype))
 
 
 def _map(
-    blocks: Blocks, block: Block, similarity: Similarity, groups: Both[Members]
+    blocks: Blocks, block: Block, similarity: Similarity, groups: Both[GroupLookup]
 ) -> NDArray[np.float32]:
-    ready = blocks.ready(block)
+    ready = blocks.decode(block)
     f = np.empty(ready.size, blocks.dtype)
     scores(ready, similarity, groups, f)
     return block.shaped(f.astype(np.float32, copy=False), ready.inside, np.nan)
@@ -144,16 +144,18 @@ def _agreement(
     """Return f at every pixel of a block of two label maps, with NaN at excluded pixels."""
     labels, inside = blocks.labels_of(block), None
     if labels is None:
-        ready = blocks.ready(block)
+        ready = blocks.decode(block)
         p, q = ready.sides
         assert isinstance(p, Crisp) and isinstance(q, Crisp)
         labels, inside = (p.values, q.values), ready.inside
     return block.shaped(agreement(*labels, tables, similarity), inside, np.nan)
 
 
-def _numbers(blocks: Blocks, block: Block, place: int, members: Members) -> NDArray[np.int32]:
-    ready = blocks.ready(block)
-    side = ready.sides[place]
+def _numbers(
+    blocks: Blocks, block: Block, side_index: int, members: GroupLookup
+) -> NDArray[np.int32]:
+    ready = blocks.decode(block)
+    side = ready.sides[side_index]
     assert isinstance(side, Crisp)
     numbers = members.group_of(side.labels, -1).astype(np.int32)[side.codes]
     return block.shaped(numbers, ready.inside, -1)
@@ -163,17 +165,17 @@ def _joined(
     blocks: Blocks,
     block: Block,
     similarity: Similarity,
-    place: int,
+    side_index: int,
     members: Lists,
     opposite_members: Lists,
     unmatched: Sequence[int],
 ) -> Floats:
-    ready = blocks.ready(block)
-    return joined(ready, similarity, place, members, opposite_members, unmatched, blocks.dtype)
+    ready = blocks.decode(block)
+    return joined(ready, similarity, side_index, members, opposite_members, unmatched, blocks.dtype)
 
 
 def scores(
-    ready: Ready, similarity: Similarity, groups: Both[Members], f: NDArray[Any]
+    ready: DecodedBlock, similarity: Similarity, groups: Both[GroupLookup], f: NDArray[Any]
 ) -> ScoreSums:
     """Return the sums over the pixels of a block, and write f at every pixel to `f`."""
     p, q = ready.sides
@@ -205,9 +207,9 @@ def agreement(
 
 
 def joined(
-    ready: Ready,
+    ready: DecodedBlock,
     similarity: Similarity,
-    place: int,
+    side_index: int,
     members: Lists,
     opposite_members: Lists,
     unmatched: Sequence[int],
@@ -215,13 +217,13 @@ def joined(
 ) -> Floats:
     """Return Σ (1 − f) of each group (rows) with one unmatched region added (columns).
 
-    `place` is the index of the side with the unmatched regions. `members` lists the regions of each
-    group on that side, and `opposite_members` lists the regions on the other side.
+    `side_index` is the index of the side with the unmatched regions. `members` lists the regions of
+    each group on that side, and `opposite_members` lists the regions on the other side.
     """
-    growing_side, opposite_side = ready.sides[place], ready.sides[1 - place]
+    growing_side, opposite_side = ready.sides[side_index], ready.sides[1 - side_index]
     total = np.zeros((len(members), len(unmatched)))
-    regions = Members([*members, *([region] for region in unmatched)])
-    opposite_regions = Members(opposite_members)
+    regions = GroupLookup([*members, *([region] for region in unmatched)])
+    opposite_regions = GroupLookup(opposite_members)
     for start, stop in pixel_ranges(ready, len(members) + len(unmatched)):
         rows, first, bounds, group_rows = row_groups(growing_side, regions, start, stop, dtype)
         last = bounds[len(members)]
@@ -236,7 +238,7 @@ def joined(
 
 
 def row_groups(
-    side: Soft | Crisp, groups: Members, start: int, stop: int, dtype: np.dtype[Any]
+    side: Soft | Crisp, groups: GroupLookup, start: int, stop: int, dtype: np.dtype[Any]
 ) -> RowGroups:
     """Return the rows and groups of one side, for the pixels from `start` up to `stop`.
 
@@ -259,7 +261,7 @@ def _starts(groups: Lists) -> tuple[Integers, Integers]:
     return starts.astype(np.int64), np.array(list(chain(*groups)), np.int64)
 
 
-def pixel_ranges(ready: Ready, groups: int) -> Iterator[tuple[int, int]]:
+def pixel_ranges(ready: DecodedBlock, groups: int) -> Iterator[tuple[int, int]]:
     """Yield ranges of pixels; each range is processed in one step.
 
     If a side is a label map, ranges are short, because labels are expanded to one row per group.
@@ -274,6 +276,6 @@ def pixel_ranges(ready: Ready, groups: int) -> Iterator[tuple[int, int]]:
 def matching_codes(labels: NDArray[Any], keys: NDArray[Any]) -> tuple[Integers, Integers]:
     """Return the codes whose labels are among the keys, and the positions of their keys."""
     typed_labels = labels.astype(keys.dtype)
-    places = np.minimum(np.searchsorted(keys, typed_labels), max(keys.size - 1, 0))
-    codes = np.flatnonzero(keys[places] == typed_labels) if keys.size else np.zeros(0, np.int64)
-    return codes, places[codes]
+    indices = np.minimum(np.searchsorted(keys, typed_labels), max(keys.size - 1, 0))
+    codes = np.flatnonzero(keys[indices] == typed_labels) if keys.size else np.zeros(0, np.int64)
+    return codes, indices[codes]

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probdice.engine.blocks import Blocks
-from probdice.engine.decode import Crisp, Ready, Soft
+from probdice.engine.decode import Crisp, DecodedBlock, Soft
 from probdice.engine.grids import Block
-from probdice.engine.group_passes import Members, matching_codes, pixel_ranges, row_groups
+from probdice.engine.group_passes import GroupLookup, matching_codes, pixel_ranges, row_groups
 from probdice.engine.passes import Pass, summed
 from probdice.method.overlap import Floats, Integers
 from probdice.method.pixel_passes import Distribution, Lists, Moments
@@ -41,15 +41,15 @@ def distributions_pass(bins: int) -> Pass[Both[Distribution]]:
 
 def forecast_pass(groups: Both[Lists], bins: int, thresholds: Floats) -> Pass["Forecast"]:
     """Return a pass that computes the sums for the calibration of the prediction, per group."""
-    visit = partial(_forecast, groups=groups.map(Members), bins=bins, thresholds=thresholds)
+    visit = partial(_forecast, groups=groups.map(GroupLookup), bins=bins, thresholds=thresholds)
     return Pass(visit, summed)
 
 
 def _moments(blocks: Blocks, block: Block, keys: Both[NDArray[Any]]) -> Moments:
-    return moments(blocks.ready(block), keys)
+    return moments(blocks.decode(block), keys)
 
 
-def moments(ready: Ready, keys: Both[NDArray[Any]]) -> Moments:
+def moments(ready: DecodedBlock, keys: Both[NDArray[Any]]) -> Moments:
     """Return the moments of a block. The labels of label maps are in the order of `keys`."""
     from probdice.engine import kernels
 
@@ -60,12 +60,12 @@ def moments(ready: Ready, keys: Both[NDArray[Any]]) -> Moments:
     assert isinstance(crisp, Crisp) and isinstance(soft, Soft)
     soft_moments = _soft_moments(soft, replace(soft, rows=soft.rows[:0]))
     labels = keys.reference if crisp is p else keys.prediction
-    codes, places = matching_codes(crisp.labels, labels)
+    codes, indices = matching_codes(crisp.labels, labels)
     counts, sums = np.zeros(labels.size), np.zeros((crisp.labels.size, soft.rows.shape[0]))
-    counts[places] = np.bincount(crisp.codes, minlength=crisp.labels.size)[codes]
+    counts[indices] = np.bincount(crisp.codes, minlength=crisp.labels.size)[codes]
     kernels.label_rows.group_sums(crisp.codes, soft.rows, soft.start, sums)
     cross_products = np.zeros((labels.size, sums.shape[1]))
-    cross_products[places] = sums[codes]
+    cross_products[indices] = sums[codes]
     volumes, products = soft_moments.volumes.reference, soft_moments.products.reference
     if crisp is p:
         return Moments(Both(counts, volumes), Both(None, products), cross_products)
@@ -83,7 +83,7 @@ def _soft_moments(p: Soft, q: Soft) -> Moments:
 
 
 def _distributions(blocks: Blocks, block: Block, bins: int) -> Both[Distribution]:
-    sides = blocks.ready(block).sides
+    sides = blocks.decode(block).sides
     return Both(*(distribution(side, bins) for side in sides if isinstance(side, Soft)))
 
 
@@ -97,10 +97,10 @@ def distribution(side: Soft, bins: int) -> Distribution:
     return Distribution(counts, sums)
 
 
-def _sum_of_both(several: Iterable[Both[Distribution]]) -> Both[Distribution]:
+def _sum_of_both(parts: Iterable[Both[Distribution]]) -> Both[Distribution]:
     return reduce(
         lambda a, b: Both(a.reference + b.reference, a.prediction + b.prediction),
-        several,
+        parts,
     )
 
 
@@ -142,13 +142,17 @@ class Forecast:
 
 
 def _forecast(
-    blocks: Blocks, block: Block, groups: Both[Members], bins: int, thresholds: Floats
+    blocks: Blocks, block: Block, groups: Both[GroupLookup], bins: int, thresholds: Floats
 ) -> Forecast:
-    return forecast(blocks.ready(block), groups, bins, thresholds, blocks.dtype)
+    return forecast(blocks.decode(block), groups, bins, thresholds, blocks.dtype)
 
 
 def forecast(
-    ready: Ready, groups: Both[Members], bins: int, thresholds: Floats, dtype: np.dtype[Any]
+    ready: DecodedBlock,
+    groups: Both[GroupLookup],
+    bins: int,
+    thresholds: Floats,
+    dtype: np.dtype[Any],
 ) -> Forecast:
     """Return the sums over the pixels of a block for the calibration."""
     from probdice.engine import kernels

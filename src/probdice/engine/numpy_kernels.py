@@ -11,9 +11,9 @@ from probdice.method.similarity import Similarity
 
 __all__ = ["NumpyKernels"]
 
-CERTAIN = np.array([[1.0], [0.0]])  # a region with probability 1
-TIED = 1e-6  # smaller differences from the largest probability of a pixel count as ties
-EMPTY = np.array([[0.0], [1.0]])  # a region with probability 0
+CERTAIN_REGION = np.array([[1.0], [0.0]])  # a region with probability 1
+TIE_TOLERANCE = 1e-6  # smaller differences from the largest probability of a pixel count as ties
+EMPTY_REGION = np.array([[0.0], [1.0]])  # a region with probability 0
 
 
 class NumpyKernels:
@@ -28,8 +28,8 @@ class NumpyKernels:
         """Compute the sums for each region and each pair of regions of two probabilistic sides."""
         p, q = (_columns(rows, at, size) for rows, at in ((p, p_start), (q, q_start)))
         p_binary, q_binary = _auxiliaries(p), _auxiliaries(q)
-        p_alone = [self._losses(vector, EMPTY) for vector in p_binary]
-        q_alone = [self._losses(EMPTY, vector) for vector in q_binary]
+        p_alone = [self._losses(vector, EMPTY_REGION) for vector in p_binary]
+        q_alone = [self._losses(EMPTY_REGION, vector) for vector in q_binary]
         savings = np.zeros((len(p), len(q)))
         for i, j in np.ndindex(savings.shape):
             common = (p[i] > 0) & (q[j] > 0)
@@ -48,8 +48,10 @@ class NumpyKernels:
         savings, losses = np.zeros((labels, len(q))), np.zeros(len(q))
         certain_alone = np.full(codes.size, self.similarity.disagreement)
         for j, vector in enumerate(_auxiliaries(q)):
-            alone = self._losses(EMPTY, vector)
-            pixel_savings = _pixel_savings(certain_alone, alone, self._losses(CERTAIN, vector))
+            alone = self._losses(EMPTY_REGION, vector)
+            pixel_savings = _pixel_savings(
+                certain_alone, alone, self._losses(CERTAIN_REGION, vector)
+            )
             savings[:, j] = np.bincount(codes, np.where(q[j] > 0, pixel_savings, 0), labels)
             losses[j] = alone.sum()
         counts = np.bincount(codes, minlength=labels)
@@ -116,8 +118,8 @@ def _pixel_savings(p_alone: Floats, q_alone: Floats, pair: Floats) -> Floats:
 
 
 def _likeliest(rows: Floats) -> Integers:
-    """Return the number of pixels at which each row is within `TIED` of the largest value."""
-    likeliest: Integers = (rows >= rows.max(axis=0, initial=0) - TIED).sum(axis=1)
+    """Return the number of pixels at which each row is within `TIE_TOLERANCE` of the maximum."""
+    likeliest: Integers = (rows >= rows.max(axis=0, initial=0) - TIE_TOLERANCE).sum(axis=1)
     return likeliest
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from probdice.data.segmentation import Segmentation
 from probdice.data.value_checks import Fault, examine_values
 from probdice.engine.blocks import Blocks
-from probdice.engine.decode import Crisp, Ready, Soft
+from probdice.engine.decode import Crisp, DecodedBlock, Soft
 from probdice.engine.grids import Block
 from probdice.engine.passes import Pass
 from probdice.engine.similarity_kernels import kernels_of
@@ -19,9 +19,9 @@ from probdice.method.overlap import Floats, Integers, Overlap, Pairs, Regions
 from probdice.method.sides import Both
 from probdice.method.similarity import Similarity
 
-__all__ = ["Checked", "labels_overlap", "overlap", "overlap_pass"]
+__all__ = ["CheckedOverlap", "labels_overlap", "overlap", "overlap_pass"]
 
-Names = Mapping[int, str]
+LabelNames = Mapping[int, str]
 
 FEW_PIXELS = 2**16  # from this number on, labels of one byte are counted in a table of all pairs
 MANY_PIXELS = 2**19  # above this number, a conversion of labels to int64 takes too much time
@@ -29,20 +29,20 @@ FEW_CELLS = 2**14  # largest number of cells in a table of pairs of labels that 
 FEW_PAIRS = 2**12  # initial capacity of the list of pairs
 
 
-def overlap_pass(similarity: Similarity) -> Pass["Checked"]:
+def overlap_pass(similarity: Similarity) -> Pass["CheckedOverlap"]:
     """Return a pass that computes the overlap of every pair of regions and finds invalid values."""
-    return Pass(partial(_checked_overlap, similarity=similarity), Checked.total)
+    return Pass(partial(_checked_overlap, similarity=similarity), CheckedOverlap.total)
 
 
 @dataclass(frozen=True, eq=False)
-class Checked:
+class CheckedOverlap:
     """The overlap of a set of pixels, and the invalid values of each side, if any."""
 
     overlap: Overlap
     faults: tuple[Fault | None, ...] = (None, None)
 
     @classmethod
-    def total(cls, parts: Iterable["Checked"]) -> "Checked":
+    def total(cls, parts: Iterable["CheckedOverlap"]) -> "CheckedOverlap":
         """Return the sum of the overlaps, with the invalid values of all parts."""
         faults: list[Fault | None] = [None, None]
 
@@ -57,18 +57,18 @@ class Checked:
         return cls(overlap, tuple(faults))
 
 
-def _checked_overlap(blocks: Blocks, block: Block, similarity: Similarity) -> Checked:
+def _checked_overlap(blocks: Blocks, block: Block, similarity: Similarity) -> CheckedOverlap:
     p, q = blocks.sides
     labels = blocks.labels_of(block)
     if labels is not None:
-        return Checked(labels_overlap(Both(p.names, q.names), *labels, similarity))
-    ready = blocks.ready(block)
+        return CheckedOverlap(labels_overlap(Both(p.names, q.names), *labels, similarity))
+    ready = blocks.decode(block)
     result, sound = overlap(Both(p, q), ready, similarity)
-    return Checked(result, _faults(ready, sound, blocks, block))
+    return CheckedOverlap(result, _faults(ready, sound, blocks, block))
 
 
 def _faults(
-    ready: Ready, sound: Sequence[bool], blocks: Blocks, block: Block
+    ready: DecodedBlock, sound: Sequence[bool], blocks: Blocks, block: Block
 ) -> tuple[Fault | None, ...]:
     """Return the invalid values of each side, with pixels numbered in the whole image."""
     faults = []
@@ -81,7 +81,7 @@ def _faults(
 
 
 def overlap(
-    sides: Both[Segmentation], ready: Ready, similarity: Similarity
+    sides: Both[Segmentation], ready: DecodedBlock, similarity: Similarity
 ) -> tuple[Overlap, tuple[bool, bool]]:
     """Return the overlap of a block, and whether the values of each side are known to be valid."""
     p, q = ready.sides
@@ -93,7 +93,7 @@ def overlap(
 
 
 def labels_overlap(
-    names: Both[Names], p: NDArray[Any], q: NDArray[Any], similarity: Similarity
+    names: Both[LabelNames], p: NDArray[Any], q: NDArray[Any], similarity: Similarity
 ) -> Overlap:
     """Return the overlap of two label maps, given the stored label of every pixel.
 
@@ -106,14 +106,14 @@ def labels_overlap(
     both_int64 = p.dtype == q.dtype == np.int64
     if both_int64 or (p.size <= MANY_PIXELS and np.uint64 not in (p.dtype, q.dtype)):
         values = p.astype(np.int64, copy=False), q.astype(np.int64, copy=False)
-        p_labels, q_labels, meeting = kernels.labels.count_range(*values, FEW_CELLS)
-        if meeting.size:
+        p_labels, q_labels, overlapping = kernels.labels.count_range(*values, FEW_CELLS)
+        if overlapping.size:
             return Overlap(
                 similarity,
                 p.size,
                 Regions(p_labels[0], p_labels[1], True, names.reference),
                 Regions(q_labels[0], q_labels[1], True, names.prediction),
-                Pairs(*meeting),
+                Pairs(*overlapping),
             )
     p_met, q_met, counts = _runs(p, q)
     p_labels, rows = np.unique(p_met, return_inverse=True)
@@ -122,7 +122,7 @@ def labels_overlap(
 
 
 def _bytes_overlap(
-    names: Both[Names], p: NDArray[Any], q: NDArray[Any], similarity: Similarity
+    names: Both[LabelNames], p: NDArray[Any], q: NDArray[Any], similarity: Similarity
 ) -> Overlap:
     """Return the overlap of label maps with one byte per pixel, whose labels are used as codes."""
     from probdice.engine import kernels
@@ -136,7 +136,7 @@ def _bytes_overlap(
     )
 
 
-def _crisp_overlap(names: Both[Names], p: Crisp, q: Crisp, similarity: Similarity) -> Overlap:
+def _crisp_overlap(names: Both[LabelNames], p: Crisp, q: Crisp, similarity: Similarity) -> Overlap:
     rows, columns, counts = _runs(p.codes, q.codes)
     return _overlap_of_pairs(names, p.labels, q.labels, rows, columns, counts, similarity)
 
@@ -161,7 +161,7 @@ def _runs(p: NDArray[Any], q: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any],
 
 
 def _overlap_of_table(
-    names: Both[Names],
+    names: Both[LabelNames],
     p_labels: NDArray[Any],
     q_labels: NDArray[Any],
     table: NDArray[Any],
@@ -183,7 +183,7 @@ def _overlap_of_table(
 
 
 def _overlap_of_pairs(
-    names: Both[Names],
+    names: Both[LabelNames],
     p_labels: NDArray[Any],
     q_labels: NDArray[Any],
     rows: Integers,
@@ -207,7 +207,7 @@ def _overlap_of_pairs(
 
 
 def _crisp_result(
-    names: Both[Names],
+    names: Both[LabelNames],
     similarity: Similarity,
     keys: Both[NDArray[Any]],
     volumes: Both[Integers],
@@ -247,9 +247,9 @@ def _mixed_overlap(
     crisp, soft = (p, q) if isinstance(p, Crisp) else (q, p)
     assert isinstance(crisp, Crisp) and isinstance(soft, Soft)
     sums = kernels_of(similarity).label_pairs(crisp.codes, crisp.labels.size, soft.rows, soft.start)
-    keys, places = _ascending(crisp.labels)
-    ascending = np.empty_like(places)
-    ascending[places] = np.arange(places.size)
+    keys, indices = _ascending(crisp.labels)
+    ascending = np.empty_like(indices)
+    ascending[indices] = np.arange(indices.size)
     crisp_side, soft_side = sides if crisp is p else reversed(list(sides))
     labels = Regions(keys, sums.counts[ascending], True, crisp_side.names)
     regions = _soft_regions(soft_side, similarity, sums.volumes, sums.likeliest, sums.losses)
@@ -284,13 +284,13 @@ def _ascending(labels: NDArray[Any]) -> tuple[NDArray[Any], Integers]:
     else:
         keys = labels.astype(np.int64)
     order = np.argsort(keys)
-    places = np.empty(order.size, np.int64)
-    places[order] = np.arange(order.size)
-    return keys[order], places
+    indices = np.empty(order.size, np.int64)
+    indices[order] = np.arange(order.size)
+    return keys[order], indices
 
 
-def _totals(places: Integers, counts: Integers, size: int) -> Integers:
-    """Return the sum of the counts that have the same index in `places`, for `size` indices."""
+def _totals(indices: Integers, counts: Integers, size: int) -> Integers:
+    """Return the sum of the counts that have the same index in `indices`, for `size` indices."""
     totals = np.zeros(size, np.int64)
-    np.add.at(totals, places, counts)
+    np.add.at(totals, indices, counts)
     return totals

@@ -35,14 +35,14 @@ from probdice.method.sides import SIDES, Both, Side
 from probdice.method.similarity import Absolute, Similarity
 from probdice.options import TOLERANCE
 
-__all__ = ["BACKGROUND", "Images"]
+__all__ = ["BACKGROUND_OPTION", "SegmentationPair"]
 
 R = TypeVar("R")
-BACKGROUND = Option("background", "LABEL", python="background=…")
+BACKGROUND_OPTION = Option("background", "LABEL", python="background=…")
 
 
 @dataclass(frozen=True, eq=False)
-class Images:
+class SegmentationPair:
     """Two segmentations of one image and the pixels to compare.
 
     Attributes
@@ -83,7 +83,7 @@ class Images:
         interpolation: Interpolation | None = None,
         background: Label | None = None,
         ignore_geometry: bool = False,
-    ) -> "Images":
+    ) -> "SegmentationPair":
         """Align both sides and the mask on one grid.
 
         Pixels are read only if a label map is interpolated linearly or the mask has a
@@ -168,7 +168,7 @@ class Images:
         input_notes = self.notes
         if self.view is not None and self.outside_counts:
             text = f"{self.outside_counts} and left out. To count them as background, use "
-            input_notes = (*input_notes, Note("outside", (text, BACKGROUND, ".")))
+            input_notes = (*input_notes, Note("outside", (text, BACKGROUND_OPTION, ".")))
         ignored_labels = self.reference.ignore
         if not ignored_labels:
             return overlap, input_notes
@@ -191,13 +191,13 @@ class Images:
             return ""
         outside = within(self.mask, [Complement(self.view)])
         one_region = np.broadcast_to(np.zeros((), np.uint8), self.reference.shape)
-        left_out = Images(
+        excluded_pair = SegmentationPair(
             self.reference, Segmentation.from_labels(one_region), outside, self.workers
         )
-        overlap = left_out._run(overlap_pass(Absolute())).overlap
+        overlap = excluded_pair._run(overlap_pass(Absolute())).overlap
         if not overlap.pixels:
             return ""
-        overlap = _with_details(overlap, left_out.reference, left_out.prediction)
+        overlap = _with_details(overlap, excluded_pair.reference, excluded_pair.prediction)
         regions = _without_labels(overlap, self.reference.ignore).reference
         order = sorted(regions.occupied.tolist(), key=lambda k: -regions.volumes[k])
         digits = "d" if regions.crisp else ".1f"
@@ -216,7 +216,7 @@ class Images:
             raise GeometryError(
                 f"{self.outside_counts}, so the case is not scored. To count them as background, "
                 f"use ",
-                BACKGROUND,
+                BACKGROUND_OPTION,
                 ".",
             )
 
@@ -280,22 +280,22 @@ class Images:
         order.
         """
         starts = None
-        if not self.blocks.whole:
+        if not self.blocks.includes_all:
             counts = self._run(count_pass())
             starts = dict(zip(counts, accumulate(counts.values(), initial=0), strict=False))
         samples = self._run(sample_pass(positions, starts))
 
         def in_order(side: Side) -> NDArray[Any]:
-            places = np.concatenate([sample[side][0] for sample in samples.values()])
+            sample_positions = np.concatenate([sample[side][0] for sample in samples.values()])
             values = np.concatenate([sample[side][1] for sample in samples.values()], axis=-1)
-            return values[..., np.argsort(places)]
+            return values[..., np.argsort(sample_positions)]
 
         return Both(in_order("reference"), in_order("prediction"))
 
-    def drawn(self, samples: Both[NDArray[Any]]) -> "Images":
+    def from_samples(self, samples: Both[NDArray[Any]]) -> "SegmentationPair":
         """Create images that consist of sampled pixels."""
 
-        def drawn(side: Side) -> Segmentation:
+        def sampled(side: Side) -> Segmentation:
             segmentation, values = self.side(side), samples[side]
             if segmentation.crisp:
                 return Segmentation.from_labels(values, names=segmentation.names)
@@ -305,14 +305,14 @@ class Images:
                 names=segmentation.names,
             )
 
-        return Images(drawn("reference"), drawn("prediction"), None, self.workers)
+        return SegmentationPair(sampled("reference"), sampled("prediction"), None, self.workers)
 
     def _run(self, task: Pass[R]) -> R:
         return run_pass(task, self.blocks, self.workers)
 
     def _fault_error(self, side: Side, fault: Fault) -> InvalidValues:
         segmentation = self.side(side)
-        first, worst = self.blocks.place(fault.first), self.blocks.place(fault.worst)
+        first, worst = self.blocks.position_of(fault.first), self.blocks.position_of(fault.worst)
         prefix = f"{side}{file_of(segmentation)}: "
         return InvalidValues.of(prefix, fault, first, worst, pixel_words(segmentation))
 
@@ -359,13 +359,13 @@ def _without_labels(overlap: Overlap, labels: Sequence[int]) -> Overlap:
     """Return an overlap without the ignored labels of the reference."""
     regions = overlap.reference
     present = np.array([key not in labels for key in regions.keys.tolist()], np.bool_)
-    places = np.cumsum(present) - 1
+    new_indices = np.cumsum(present) - 1
     names = {key: name for key, name in regions.names.items() if key not in labels}
-    meeting = overlap.meeting
+    overlapping = overlap.pairs
     return Overlap(
         overlap.similarity,
         overlap.pixels,
         replace(regions, keys=regions.keys[present], volumes=regions.volumes[present], names=names),
         overlap.prediction,
-        Pairs(places[meeting.rows], meeting.columns, meeting.savings),
+        Pairs(new_indices[overlapping.rows], overlapping.columns, overlapping.savings),
     )

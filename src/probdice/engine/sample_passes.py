@@ -37,7 +37,7 @@ def sample_pass(positions: Both[Integers], starts: dict[int, int] | None) -> Pas
 
 def _count(blocks: Blocks, block: Block) -> dict[int, int]:
     """Return the number of compared pixels of a block. The key is the number of its first pixel."""
-    return {block.start: blocks.ready(block).size}
+    return {block.start: blocks.decode(block).size}
 
 
 def _sample(
@@ -49,14 +49,16 @@ def _sample(
     number of the block's first pixel.
     """
     if starts is None:
-        selection = positions.map(lambda numbers: _in_block(block, numbers, blocks.shape))
-        if not any(places.size for places, _ in selection):
+        selection = positions.map(
+            lambda pixel_indices: _in_block(block, pixel_indices, blocks.shape)
+        )
+        if not any(indices.size for indices, _ in selection):
             return {}
-    ready = blocks.ready(block)
+    ready = blocks.decode(block)
     if starts is not None:
         first = starts[block.start]
         bounds = positions.map(
-            lambda numbers: np.searchsorted(numbers, [first, first + ready.size])
+            lambda pixel_indices: np.searchsorted(pixel_indices, [first, first + ready.size])
         )
         selection = Both(
             *(
@@ -66,27 +68,29 @@ def _sample(
         )
     samples = []
     for name, side in zip(SIDES, ready.sides, strict=True):
-        places, pixels = selection[name]
+        indices, pixels = selection[name]
         if isinstance(side, Crisp):
-            samples.append((places, side.labels[side.codes[pixels]]))
+            samples.append((indices, side.labels[side.codes[pixels]]))
         else:
-            samples.append((places, side.rows[:, side.start + pixels]))
+            samples.append((indices, side.rows[:, side.start + pixels]))
     return {block.start: Both(*samples)}
 
 
-def _in_block(block: Block, numbers: Integers, shape: tuple[int, ...]) -> tuple[Integers, Integers]:
+def _in_block(
+    block: Block, pixel_indices: Integers, shape: tuple[int, ...]
+) -> tuple[Integers, Integers]:
     """Find the pixels of a block among the pixels with the given numbers.
 
-    Return the indices of their numbers in `numbers`, and their positions in the block. `numbers`
-    must be in ascending order.
+    Return the indices of their numbers in `pixel_indices`, and their positions in the block.
+    `pixel_indices` must be in ascending order.
     """
     if not shape:
-        return np.arange(numbers.size), numbers
+        return np.arange(pixel_indices.size), pixel_indices
     last = int(np.ravel_multi_index([part.stop - 1 for part in block.box], shape))
-    first, stop = np.searchsorted(numbers, [block.start, last + 1])
-    index = np.array(np.unravel_index(numbers[first:stop], shape))
+    first, stop = np.searchsorted(pixel_indices, [block.start, last + 1])
+    index = np.array(np.unravel_index(pixel_indices[first:stop], shape))
     starts = np.array([[part.start] for part in block.box])
     stops = np.array([[part.stop] for part in block.box])
     inside = ((index >= starts) & (index < stops)).all(axis=0)
-    places = np.ravel_multi_index(tuple((index - starts)[:, inside]), block.shape)
-    return first + np.flatnonzero(inside), places
+    indices = np.ravel_multi_index(tuple((index - starts)[:, inside]), block.shape)
+    return first + np.flatnonzero(inside), indices

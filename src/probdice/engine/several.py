@@ -22,16 +22,16 @@ from probdice.engine.blocks import Blocks
 from probdice.engine.decode import Crisp, Soft, decoder_of, encoded
 from probdice.engine.executors import run_pass
 from probdice.engine.grids import Block, cut
-from probdice.engine.pair import BACKGROUND, Images
+from probdice.engine.pair import BACKGROUND_OPTION, SegmentationPair
 from probdice.engine.passes import Pass, summed
 from probdice.errors import InputError, Note, Option, ProbdiceError, TooLargeError
 from probdice.method.overlap import Integers
 from probdice.method.region_labels import Label
 from probdice.options import TOLERANCE
 
-__all__ = ["Combinations", "Content", "Decision", "Reader", "Several", "boxes"]
+__all__ = ["Combinations", "Content", "Decision", "Reader", "SegmentationSet", "boxes"]
 
-MOST_COMBINATIONS = 2**24
+MAX_COMBINATIONS = 2**24
 R = TypeVar("R")
 
 BOX_VALUES = 2**21  # number of probabilities of one segmentation that are in memory at once
@@ -82,10 +82,10 @@ class Combinations:
             if size > 2 * compact + 2**18:
                 pending = [cls._added(pending)]
                 size = compact = len(pending[0].counts)
-            if size > MOST_COMBINATIONS:
+            if size > MAX_COMBINATIONS:
                 raise TooLargeError(
                     f"{part.classes.shape[1]} segmentations divide the image into more than "
-                    f"{MOST_COMBINATIONS:,} combinations of regions, which do not fit in memory. "
+                    f"{MAX_COMBINATIONS:,} combinations of regions, which do not fit in memory. "
                     f"Use ",
                     Option("method", "mean"),
                     ".",
@@ -94,16 +94,16 @@ class Combinations:
 
     @classmethod
     def _added(cls, parts: Sequence["Combinations"]) -> "Combinations":
-        classes, places = np.unique(
+        classes, indices = np.unique(
             np.concatenate([part.classes for part in parts]), axis=0, return_inverse=True
         )
         counts = np.zeros(len(classes), np.int64)
-        np.add.at(counts, places.reshape(-1), np.concatenate([part.counts for part in parts]))
+        np.add.at(counts, indices.reshape(-1), np.concatenate([part.counts for part in parts]))
         return cls(classes[counts > 0], counts[counts > 0])
 
 
 @dataclass(frozen=True, eq=False)
-class Several:
+class SegmentationSet:
     """Named segmentations of one image on one grid.
 
     A pixel that has an ignored label in any segmentation is excluded from all segmentations.
@@ -114,7 +114,7 @@ class Several:
     sides: Mapping[str, Segmentation]
     mask: Array | None
     workers: int
-    mask_file: str = ""  # as in `Images`
+    mask_file: str = ""  # as in `SegmentationPair`
     notes: tuple[Note, ...] = ()
     ignored_labels: tuple[int, ...] = ()
     not_ignored: Array | None = None
@@ -129,8 +129,8 @@ class Several:
         tolerance: float = TOLERANCE,
         interpolation: Interpolation | None = None,
         background: Label | None = None,
-    ) -> "Several":
-        """Return all segmentations on one grid. The parameters are those of `Images.of`.
+    ) -> "SegmentationSet":
+        """Return all segmentations on one grid. The parameters are those of `SegmentationPair.of`.
 
         The grid with the smallest pixels is used. The choice does not depend on the order of the
         segmentations.
@@ -178,7 +178,7 @@ class Several:
         return tuple(self.sides)
 
     @property
-    def any(self) -> Segmentation:
+    def first(self) -> Segmentation:
         """One of the segmentations. All segmentations have the same shape and geometry."""
         return next(iter(self.sides.values()))
 
@@ -187,13 +187,13 @@ class Several:
         """Whether all segmentations are label maps."""
         return all(side.crisp for side in self.sides.values())
 
-    def only(self, names: Sequence[str]) -> "Several":
+    def select(self, names: Sequence[str]) -> "SegmentationSet":
         """Return the segmentations with these names, in this order."""
         return replace(self, sides={name: self.sides[name] for name in names})
 
-    def pair(self, first: str, second: str) -> Images:
+    def pair(self, first: str, second: str) -> SegmentationPair:
         """Return two of the segmentations, for a comparison."""
-        return Images(self.sides[first], self.sides[second], self.mask, self.workers)
+        return SegmentationPair(self.sides[first], self.sides[second], self.mask, self.workers)
 
     @cached_property
     def _blocks(self) -> Blocks:
@@ -203,28 +203,28 @@ class Several:
         """Return the `Content` of each segmentation. This pass also checks the values."""
         contents: dict[str, Content] = {}
         if self._blocks.blocks:
-            visit = partial(_described, names=self.names, words=pixel_words(self.any))
+            visit = partial(_described, names=self.names, words=pixel_words(self.first))
             task = Pass(visit, _BlockContents.total)
             description = run_pass(task, self._blocks, self.workers)
             contents = dict(zip(self.names, description.contents(), strict=True))
         if not any(content.keys.size for content in contents.values()):
-            pixels = pixel_words(self.any).many
+            pixels = pixel_words(self.first).many
             raise InputError(f"there are no {pixels} to compare: {self._reason_for_no_pixels()}")
         return contents
 
     def _reason_for_no_pixels(self) -> str:
         if self.ignored_labels:
             return (
-                f"every {pixel_words(self.any).one} has one of the ignored labels "
+                f"every {pixel_words(self.first).one} has one of the ignored labels "
                 f"{self.ignored_labels} in a segmentation, or is outside the mask{self.mask_file} "
                 f"or outside the field of view of a segmentation"
             )
         if self.mask is not None:
             return (
-                f"every {pixel_words(self.any).one} is outside the mask{self.mask_file} or outside "
-                f"the field of view of a segmentation"
+                f"every {pixel_words(self.first).one} is outside the mask{self.mask_file} or "
+                f"outside the field of view of a segmentation"
             )
-        return f"the shape of the images is {self.any.shape}"
+        return f"the shape of the images is {self.first.shape}"
 
     def combinations(self, numbers: Sequence[Mapping[int, int]]) -> Combinations:
         """Return the number of pixels of each combination of classes, for label maps only.
@@ -245,7 +245,7 @@ class Several:
         `numbers` contains, for each segmentation, the class of every label or channel.
         """
         sides = self.sides.values()
-        blocks = Blocks(*sides, mask=self.mask, most=max(1, BOX_VALUES // classes))
+        blocks = Blocks(*sides, mask=self.mask, max_pixels=max(1, BOX_VALUES // classes))
         task = Pass(partial(_worked, numbers=numbers, classes=classes, work=work), summed)
         return run_pass(task, blocks, self.workers)
 
@@ -289,7 +289,7 @@ def _worked(
     classes: int,
     work: Callable[[list[Decision]], R],
 ) -> R:
-    sides = blocks.ready(block).sides
+    sides = blocks.decode(block).sides
     return work(
         [
             _decision(side, number_of, classes)
@@ -322,15 +322,15 @@ class _Pattern:
         for part in parts:
             for label in part.labels:
                 number_of.setdefault(label, len(number_of))
-            places = np.array([number_of[label] for label in part.labels], np.int64)
-            blocks += [(digest, places[local]) for digest, local in part.blocks]
+            indices = np.array([number_of[label] for label in part.labels], np.int64)
+            blocks += [(digest, indices[local]) for digest, local in part.blocks]
         return cls(list(number_of), blocks)
 
     def content(self) -> Content:
         dtype = np.uint64 if max(self.labels, default=0) >= 2**63 else np.int64
         digest = blake2b(digest_size=16)
-        for pattern, places in self.blocks:
-            digest.update(pattern + places.tobytes())
+        for pattern, indices in self.blocks:
+            digest.update(pattern + indices.tobytes())
         return Content(np.array(self.labels, dtype), digest.digest())
 
 
@@ -373,14 +373,14 @@ def _described(
     blocks: Blocks, block: Block, names: Sequence[str], words: PixelWords
 ) -> _BlockContents:
     """Return the contents of a block. Raise an error if the values of any side are invalid."""
-    ready = blocks.ready(block)
+    ready = blocks.decode(block)
     for name, side, fault in zip(names, ready.sides, ready.faults, strict=True):
         if fault is None and isinstance(side, Soft):
             fault = examine_values(side.values, "error")
         if fault is not None:
             located_fault = blocks.located(fault, block, ready.inside)
             first, worst = (
-                blocks.place(pixel) for pixel in (located_fault.first, located_fault.worst)
+                blocks.position_of(pixel) for pixel in (located_fault.first, located_fault.worst)
             )
             raise InputError(f"{name}: ", *located_fault.message(first, worst, words))
     return _BlockContents(tuple(_pattern(side) for side in ready.sides))
@@ -405,7 +405,7 @@ def _pattern(side: Soft | Crisp) -> _Pattern | _Rows:
 def _combinations(
     blocks: Blocks, block: Block, numbers: Sequence[Mapping[int, int]]
 ) -> Combinations:
-    sides = [side for side in blocks.ready(block).sides if isinstance(side, Crisp)]
+    sides = [side for side in blocks.decode(block).sides if isinstance(side, Crisp)]
     codes, counts = _code_combinations(sides)
     classes = np.empty((len(counts), len(sides)), np.int64)
     for k, (side, number_of) in enumerate(zip(sides, numbers, strict=True)):
@@ -443,4 +443,4 @@ def _outside_note(name: str, view: FieldOfView) -> Note:
         f"{outside} {pixels} outside the field of view of {name} "
         f"{'has' if outside == 1 else 'have'} no value. To count them as background, use "
     )
-    return Note("outside", (text, BACKGROUND, "."))
+    return Note("outside", (text, BACKGROUND_OPTION, "."))

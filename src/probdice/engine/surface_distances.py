@@ -20,7 +20,7 @@ from probdice.engine.kernels import surface_search, surface_summary, surfaces
 from probdice.engine.kernels.surface_shapes import Shapes, shapes_for
 from probdice.engine.kernels.surface_summary import Collected, Directed
 from probdice.engine.kernels.surfaces import Pyramid, SetSurface, SurfacePart
-from probdice.engine.pair import Images
+from probdice.engine.pair import SegmentationPair
 from probdice.engine.surface_pass import Cells, cell_counts, cells_pass
 from probdice.engine.threads import run
 from probdice.method.pixel_passes import Lists
@@ -32,10 +32,11 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 PIXELS = 2**18, 2**23  # smallest and largest number of pixels in a block, at 16 bytes per pixel
-LARGE = 2**18  # the box of a pair with more cells is divided among workers
-TOGETHER = 2**16  # number of cells in the boxes of small pairs that one worker visits at once
-DENSE = 2**24  # the box of a pair with more cells is stored in bricks
-SOME = 2**11  # number of cells with a surface that one worker visits at once
+MAX_UNDIVIDED_CELLS = 2**18  # the box of a pair with more cells is divided among workers
+# Number of cells in the boxes of small pairs that one worker visits at once.
+BOX_CELLS_PER_TASK = 2**16
+MAX_DENSE_CELLS = 2**24  # the box of a pair with more cells is stored in bricks
+SURFACE_CELLS_PER_TASK = 2**11  # number of cells with a surface that one worker visits at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +73,7 @@ class Outlines:
         regions.
     """
 
-    images: Images
+    images: SegmentationPair
     groups: Both[Lists]
 
     @property
@@ -104,14 +105,18 @@ class Outlines:
 
     def elements(self, group: int, level: float) -> Both[Elements]:
         """Return the elements of both surfaces of one group, at one probability level."""
-        alone = Outlines(self.images, self.groups.map(lambda lists: lists[group : group + 1]))
-        return alone._pairs([level], np.zeros((1, 2), np.int64)).elements(0)
+        single_group = Outlines(
+            self.images, self.groups.map(lambda lists: lists[group : group + 1])
+        )
+        return single_group._pairs([level], np.zeros((1, 2), np.int64)).elements(0)
 
     def _pairs(self, levels: Sequence[float], sets: Integers) -> "_Pairs":
-        images, (least, most) = self.images, PIXELS
+        images, (least, max_pixels) = self.images, PIXELS
         workers = images.workers or cores()
-        most = min(max(prod(images.reference.shape) // (4 * workers), least), most)
-        blocks = Blocks(images.reference, images.prediction, mask=images.compared, most=most)
+        max_pixels = min(max(prod(images.reference.shape) // (4 * workers), least), max_pixels)
+        blocks = Blocks(
+            images.reference, images.prediction, mask=images.compared, max_pixels=max_pixels
+        )
         geometry = images.reference.geometry
         axes = np.eye(len(blocks.shape)) if geometry is None else geometry.affine[:-1, :-1]
         shapes = shapes_for(axes[:, list(blocks.order)])
@@ -169,11 +174,11 @@ class _Pairs:
             )
             table[some] = rows
 
-        small = np.flatnonzero(volumes <= LARGE)
-        together = np.cumsum(volumes[small]) // TOGETHER
+        small = np.flatnonzero(volumes <= MAX_UNDIVIDED_CELLS)
+        together = np.cumsum(volumes[small]) // BOX_CELLS_PER_TASK
         for _ in run(visit, np.split(small, np.flatnonzero(np.diff(together)) + 1), self.workers):
             pass
-        for pair in np.flatnonzero(volumes > LARGE).tolist():
+        for pair in np.flatnonzero(volumes > MAX_UNDIVIDED_CELLS).tolist():
             reference, prediction = self._surfaces(pair)
             surface_summary.summarise(
                 self._directed(reference, prediction),
@@ -201,7 +206,9 @@ class _Pairs:
         def assemble(side: Collected, number: int) -> SetSurface:
             some = slice(side.starts[number], side.starts[number + 1])
             cells = side.cells[some], side.configurations[some]
-            return surfaces.assemble(*cells, self.sizes, self.boxes[pair], self.shapes, DENSE)
+            return surfaces.assemble(
+                *cells, self.sizes, self.boxes[pair], self.shapes, MAX_DENSE_CELLS
+            )
 
         return list(map(assemble, self.sides, self.sets[pair]))
 
@@ -214,10 +221,10 @@ class _Pairs:
         distances, weights = np.empty((2, part.starts[-1]))
 
         def visit(first: int) -> None:
-            last = min(first + SOME, part.cells.size)
+            last = min(first + SURFACE_CELLS_PER_TASK, part.cells.size)
             surface_search.find_distances(part, other, self.shapes, first, last, distances, weights)
 
-        for _ in run(visit, range(0, part.cells.size, SOME), self.workers):
+        for _ in run(visit, range(0, part.cells.size, SURFACE_CELLS_PER_TASK), self.workers):
             pass
         return distances, weights
 

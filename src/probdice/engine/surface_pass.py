@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from probdice.engine.blocks import Blocks
 from probdice.engine.decode import Crisp, Soft
 from probdice.engine.grids import Block
-from probdice.engine.group_passes import Members
+from probdice.engine.group_passes import GroupLookup
 from probdice.engine.kernels import surfaces
 from probdice.engine.kernels.surface_shapes import Shapes
 from probdice.engine.passes import Pass
@@ -23,7 +23,7 @@ from probdice.method.sides import SIDES, Both
 
 __all__ = ["Cells", "cell_counts", "cells_pass"]
 
-ABOVE = 1e-6  # smallest amount by which a probability must exceed a level
+LEVEL_TOLERANCE = 1e-6  # smallest amount by which a probability must exceed a level
 
 Codes = NDArray[np.int32]
 
@@ -65,19 +65,19 @@ def cell_counts(shape: tuple[int, ...]) -> NDArray[np.int64]:
 def _cells(
     blocks: Blocks,
     block: Block,
-    groups: Both[list[Members]],
+    groups: Both[list[GroupLookup]],
     levels: tuple[float, ...],
     shapes: Shapes,
 ) -> Both[Cells]:
     box = tuple(slice(max(part.start - 1, 0), part.stop) for part in block.box)
     read_block = Block(box, 0)  # a cell lies between a pixel and the previous pixel
-    ready = blocks.ready(read_block)
+    ready = blocks.decode(read_block)
     first = np.array([0, *(part.start for part in block.box)][-3:], np.int64)
     ends = zip(block.box, blocks.shape, strict=True)
     last = [1, *(part.stop + (part.stop == length) for part, length in ends)][-3:]
 
     def collect(codes: Codes, sets: Sequence[int]) -> Cells:
-        numbers = np.array([*sets, surfaces.OUTSIDE, surfaces.NONE], np.int32)
+        numbers = np.array([*sets, surfaces.EXCLUDED_SET, surfaces.NO_SET], np.int32)
         image = read_block.shaped(codes, ready.inside, len(sets))
         place = first, last - first, cell_counts(blocks.shape)
         pixels = image.reshape((1, *image.shape)[-3:]), numbers
@@ -88,7 +88,7 @@ def _cells(
             surfaces.collect(*pixels, *place, shapes, *cells)
         return Cells(*(array[:count].copy() for array in cells))
 
-    def of_side(side: Crisp | Soft, layers: list[Members]) -> Cells:
+    def of_side(side: Crisp | Soft, layers: list[GroupLookup]) -> Cells:
         return Cells.joined(
             [collect(*set_codes) for set_codes in _set_codes(side, layers, levels, blocks.dtype)]
         )
@@ -97,7 +97,7 @@ def _cells(
 
 
 def _set_codes(
-    side: Crisp | Soft, layers: list[Members], levels: tuple[float, ...], dtype: np.dtype[Any]
+    side: Crisp | Soft, layers: list[GroupLookup], levels: tuple[float, ...], dtype: np.dtype[Any]
 ) -> Iterator[tuple[Codes, Sequence[int]]]:
     """Yield a code per pixel, and the set number of every code (−1 for a code without a set).
 
@@ -105,7 +105,7 @@ def _set_codes(
     """
     for layer in layers:
         if isinstance(side, Crisp):
-            yield side.codes, layer.group_of(side.labels, surfaces.NONE).tolist()
+            yield side.codes, layer.group_of(side.labels, surfaces.NO_SET).tolist()
             continue
         for group, channels in enumerate(layer.lists):
             if not channels:
@@ -113,11 +113,11 @@ def _set_codes(
             rows = side.values[list(channels)]
             probabilities = rows.sum(axis=0, dtype=dtype)
             for k, level in enumerate(levels):
-                inside = probabilities > level + ABOVE
-                yield inside.astype(np.int32), [surfaces.NONE, group * len(levels) + k]
+                inside = probabilities > level + LEVEL_TOLERANCE
+                yield inside.astype(np.int32), [surfaces.NO_SET, group * len(levels) + k]
 
 
-def _layers(groups: Lists) -> list[Members]:
+def _layers(groups: Lists) -> list[GroupLookup]:
     """Divide the groups into layers so that no two groups in a layer share a region."""
     layers: list[list[Sequence[int]]] = []
     layer_regions: list[set[int]] = []
@@ -129,7 +129,7 @@ def _layers(groups: Lists) -> list[Members]:
             layer_regions.append(set())
         layers[layer][k] = regions
         layer_regions[layer].update(regions)
-    return [Members(layer) for layer in layers]
+    return [GroupLookup(layer) for layer in layers]
 
 
 def _all(results: Iterable[Both[Cells]]) -> Both[Cells]:

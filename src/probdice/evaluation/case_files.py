@@ -31,7 +31,7 @@ from probdice.files.sources import natural, region_names, split_inside
 from probdice.method.region_labels import listed
 
 __all__ = [
-    "SHOWN",
+    "MAX_LISTED_NAMES",
     "SUFFIXES",
     "Files",
     "find_cases",
@@ -49,7 +49,7 @@ SUFFIXES = (
     *sorted({s for file_format in FORMATS for s in file_format.suffixes} - {*JPEG}, key=len)[::-1],
 )  # longest first
 CHANNEL = re.compile(r"(.+)_\d{4}")  # file name of a channel of nnU-Net without the suffix
-SHOWN = 8  # number of names listed in a message
+MAX_LISTED_NAMES = 8  # number of names listed in a message
 
 
 def find_cases(
@@ -155,8 +155,9 @@ def find_images(folder: Path, pattern: str | None, cases: Iterable[str]) -> dict
         names = sorted(files, key=natural)
         example = f"{CASE}_0000.nii.gz"
         raise InputError(
-            f"{folder}: no image matches a case. Images: {listed(names, SHOWN)}. Cases: "
-            f"{listed(cases, SHOWN)}. If the names differ, give a pattern for the images, such as ",
+            f"{folder}: no image matches a case. Images: {listed(names, MAX_LISTED_NAMES)}. Cases: "
+            f"{listed(cases, MAX_LISTED_NAMES)}. If the names differ, give a pattern for the "
+            f"images, such as ",
             Option(
                 "pattern",
                 python=f"pattern={{'image': {example!r}}}",
@@ -246,11 +247,13 @@ def _group_by_case(
 
 def _check_one_folder(pattern: str, case: str, matches: Mapping[Path, re.Match[str]]) -> None:
     """Reject a case name that occurs in several folders, such as site1/p1 and site2/p1."""
-    places: dict[str, Path] = {}
+    file_by_folder: dict[str, Path] = {}
     for file, match in matches.items():
-        places.setdefault(match.string[: match.start("case")].rpartition("/")[0], file)
-    if len(places) > 1:
-        first_file, second_file = sorted(places.values(), key=lambda file: natural(str(file)))[:2]
+        file_by_folder.setdefault(match.string[: match.start("case")].rpartition("/")[0], file)
+    if len(file_by_folder) > 1:
+        first_file, second_file = sorted(
+            file_by_folder.values(), key=lambda file: natural(str(file))
+        )[:2]
         raise InputError(
             f"pattern {pattern!r}: case {case} has files in different folders, {first_file} and "
             f"{second_file}; to make the folder part of the case name, use a pattern such as "
@@ -272,8 +275,8 @@ def _check_regions(pattern: str, files: Mapping[str, Mapping[Path, re.Match[str]
     raise InputError(
         f"pattern {pattern!r}: a * before {CASE} must match one character that numbers the "
         f"regions, and all cases must have the same regions, but case {case} has only "
-        f"{listed(names, SHOWN)}. Replace * with the exact text before {CASE}, with ? for any one "
-        f"character, or with [123] for one of several characters."
+        f"{listed(names, MAX_LISTED_NAMES)}. Replace * with the exact text before {CASE}, with ? "
+        f"for any one character, or with [123] for one of several characters."
     )
 
 

@@ -19,7 +19,7 @@ from probdice.comparison.requested_metrics import compute_requested
 from probdice.comparison.result import Comparison
 from probdice.errors import InputError, Message, Note, Option, ProbdiceError, ProbdiceWarning
 from probdice.evaluation.folders import relative_path
-from probdice.evaluation.journal import FORMAT
+from probdice.evaluation.journal import FORMAT_VERSION
 from probdice.evaluation.pairing import ROLES, Job
 from probdice.files.headers import header_of, is_header
 from probdice.files.sidecars import files_read, fingerprint
@@ -44,7 +44,7 @@ __all__ = [
 ]
 
 OVERHEAD = 2**28  # bytes that a process needs in addition to its images
-PACKED = 10  # assumed compression factor of files whose header is not read
+ASSUMED_COMPRESSION = 10  # assumed compression factor of files whose header is not read
 
 Inputs = dict[str, list[list[Any]]]  # per role: name, size, modification time, SHA-256 of each file
 
@@ -218,7 +218,7 @@ def bytes_needed(job: Job) -> int:
 def _line(request: Request, seconds: float, outcome: str) -> str:
     """Return a journal line. `outcome` is JSON, which may be long, so it is inserted unchanged."""
     job = request.job
-    identity = json.dumps({"format": FORMAT, "case": job.case, "method": job.method})
+    identity = json.dumps({"format": FORMAT_VERSION, "case": job.case, "method": job.method})
     details = json.dumps(
         {
             "seconds": seconds,
@@ -301,7 +301,7 @@ def _size_in_memory(path: str) -> int:
         zipfile.BadZipFile,
     ):  # reading the file will report the error
         return 0
-    return PACKED * size
+    return ASSUMED_COMPRESSION * size
 
 
 def _relative(path: str, folder: Path) -> str:

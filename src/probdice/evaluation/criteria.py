@@ -34,7 +34,7 @@ from probdice.options.boundary_distances import BOUNDARY_SHARES
 __all__ = ["Criterion", "Name", "as_rank_by", "check_regions", "criterion_of"]
 
 NAME = re.compile(r"(?P<measure>[^@:]+)(?:@(?P<tolerance>[^:]*))?(?::(?P<region>.+))?", re.DOTALL)
-SHOWN = 20  # number of regions listed in a message
+MAX_LISTED_REGIONS = 20  # number of regions listed in a message
 
 
 @dataclass(frozen=True)
@@ -202,7 +202,7 @@ def check_regions(measures: Iterable[str], comparisons: Sequence[Comparison]) ->
         if name.region is not None and name.region not in regions:
             raise InputError(
                 f"rank_by: {name} refers to region {name.region!r}, which no reference contains. "
-                f"Available regions: {listed(region_names, SHOWN)}"
+                f"Available regions: {listed(region_names, MAX_LISTED_REGIONS)}"
             )
 
 

@@ -30,7 +30,7 @@ from probdice.method.region_labels import Label
 from probdice.method.sides import Both, Side
 from probdice.method.similarity import Similarity
 from probdice.options import (
-    Correspondence,
+    CorrespondenceScope,
     EvaluateOptions,
     GivenBackground,
     GivenNames,
@@ -55,7 +55,7 @@ def evaluate(
     similarity: str | Similarity = "absolute",
     match: Match = "overlap",
     merge: Merging = "none",
-    correspondence: Correspondence = "case",
+    correspondence: CorrespondenceScope = "case",
     ignore: Iterable[int] | int = (),
     sums: Sums | Mapping[Side, Sums] = "error",
     scale: float | Mapping[Side, float] | None = None,

@@ -31,8 +31,8 @@ __all__ = [
     "with_equal_labels",
 ]
 
-MOSTLY = 0.5  # smallest share of cases, or of pairs of cases, that must agree
-SHOWN = 5  # number of pairs listed in a sentence
+MIN_AGREEING_SHARE = 0.5  # smallest share of cases, or of pairs of cases, that must agree
+MAX_LISTED_PAIRS = 5  # number of pairs listed in a sentence
 
 
 @dataclass(frozen=True)
@@ -59,10 +59,12 @@ class LabelDifference:
     def __str__(self) -> str:
         pairs = [
             f"reference {reference} to prediction {prediction} in {count}"
-            for reference, prediction, count in self.pairs[:SHOWN]
+            for reference, prediction, count in self.pairs[:MAX_LISTED_PAIRS]
         ]
-        if len(self.pairs) > SHOWN:
-            pairs.append(f"{quantity(len(self.pairs) - SHOWN, 'more pair')} in summary.json")
+        if len(self.pairs) > MAX_LISTED_PAIRS:
+            pairs.append(
+                f"{quantity(len(self.pairs) - MAX_LISTED_PAIRS, 'more pair')} in summary.json"
+            )
         cases = f"{self.cases} of {quantity(self.of, 'case')}"
         return f"different labels are matched in {cases} ({', '.join(pairs)})"
 
@@ -182,14 +184,14 @@ def labels_mean_the_same(comparisons: Iterable[tuple[str, Comparison]]) -> bool:
         for group in comparison.groups:
             if len(group.reference) == 1 and group.prediction:
                 matches[method, group.reference[0], group.prediction] += 1
-    if not sets or max(sets.values()) >= MOSTLY * sets.total():
+    if not sets or max(sets.values()) >= MIN_AGREEING_SHARE * sets.total():
         return True
     occurrences: Counter[tuple[str, Label]] = Counter()
     for (method, label, _), count in matches.items():
         occurrences[method, label] += count
     agreeing_pairs = sum(count * (count - 1) for count in matches.values())
     pairs = sum(count * (count - 1) for count in occurrences.values())
-    return agreeing_pairs >= MOSTLY * pairs > 0
+    return agreeing_pairs >= MIN_AGREEING_SHARE * pairs > 0
 
 
 def label_order(label: Label) -> tuple[int, int, list[tuple[int, str]]]:

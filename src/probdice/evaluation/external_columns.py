@@ -8,11 +8,11 @@ from os import fspath
 
 from probdice.errors import InputError
 from probdice.evaluation.folders import as_name
-from probdice.files.columns import as_number, read_columns
+from probdice.files.columns import parse_number, read_columns
 
 __all__ = ["ExternalColumn", "as_external_column"]
 
-GIVEN = re.compile(r"(?P<name>[^=:]+)(?::(?P<direction>[^=]*))?=(?P<file>.+)", re.DOTALL)
+COLUMN_PATTERN = re.compile(r"(?P<name>[^=:]+)(?::(?P<direction>[^=]*))?=(?P<file>.+)", re.DOTALL)
 DIRECTIONS = {"lower": False, "higher": True}
 
 
@@ -60,7 +60,7 @@ class ExternalColumn:
                     f"{line}: case {case!r} of method {method!r} already has a value; keep one row "
                     f"per case and method"
                 )
-            method_values[as_name(case)] = as_number(text, self.name, line)
+            method_values[as_name(case)] = parse_number(text, self.name, line)
         for method, method_values in table.items():
             if not method_values:
                 raise InputError(
@@ -83,7 +83,7 @@ def as_external_column(column: str | ExternalColumn) -> ExternalColumn:
     """
     if isinstance(column, ExternalColumn):
         return column
-    match = GIVEN.fullmatch(fspath(column))
+    match = COLUMN_PATTERN.fullmatch(fspath(column))
     direction = "" if match is None else match["direction"] or "lower"
     if match is None or direction not in DIRECTIONS:
         raise InputError(

@@ -59,7 +59,7 @@ class Progress:
         The record of the comparison that finished last; None at the start and for overlaps.
     """
 
-    doing: Literal["comparisons", "overlaps"]
+    stage: Literal["comparisons", "overlaps"]
     total: int
     done: int
     failed: int
@@ -124,7 +124,7 @@ def correspondences_over_set(
 
 def finish_requests(
     requests: Mapping[tuple[str, str], Request],
-    doing: Literal["comparisons", "overlaps"],
+    stage: Literal["comparisons", "overlaps"],
     *,
     out: Path,
     workers: int,
@@ -151,10 +151,10 @@ def finish_requests(
             if progress is None:
                 return
             state = Progress(
-                doing, len(requests), len(records), failed_count, resumed_count, latest
+                stage, len(requests), len(records), failed_count, resumed_count, latest
             )
             # A case whose overlap fails also fails in its comparison, which reports the failure.
-            progress(state if doing == "comparisons" else replace(state, failed=0, latest=None))
+            progress(state if stage == "comparisons" else replace(state, failed=0, latest=None))
 
         notify(None)
         journal_lines = (

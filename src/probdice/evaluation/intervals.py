@@ -20,9 +20,9 @@ from probdice.errors import InputError
 from probdice.text.formatting import decimal, quantity
 
 __all__ = [
-    "FEW",
-    "FEWEST",
     "LEVEL",
+    "MIN_RELIABLE_SUBJECTS",
+    "MIN_SUBJECTS",
     "RESAMPLES",
     "Floats",
     "Interval",
@@ -38,8 +38,8 @@ __all__ = [
     "withheld",
 ]
 
-FEWEST = 6  # subjects; with fewer, confidence intervals and two-sided tests are withheld
-FEW = 50  # subjects; with fewer, confidence intervals may be too narrow
+MIN_SUBJECTS = 6  # subjects; with fewer, confidence intervals and two-sided tests are withheld
+MIN_RELIABLE_SUBJECTS = 50  # subjects; with fewer, confidence intervals may be too narrow
 LEVEL = 0.95  # confidence level of all intervals
 RESAMPLES = 2000
 CELLS = 2**20  # largest number of bootstrap values in memory at once
@@ -125,7 +125,7 @@ def mean_interval(
     """
     groups = _group_by_subject(values, subjects)
     n = groups[0].size
-    if n < FEWEST:
+    if n < MIN_SUBJECTS:
         return withheld(n, subjects is not None)
     if np.all(values == values[0]):
         value = float(values[0])
@@ -156,7 +156,7 @@ def median_interval(
     """
     owners = np.arange(values.size) if subjects is None else subjects
     n = np.unique(owners).size
-    if n < FEWEST:
+    if n < MIN_SUBJECTS:
         return withheld(n, subjects is not None)
     _, owners = np.unique(owners, return_inverse=True)
     medians = [
@@ -176,8 +176,8 @@ def resampled_counts(subjects: int, resamples: int, seed: int, width: int) -> It
     for start in range(0, resamples, step):
         rows = min(step, resamples - start)
         drawn_subjects = generator.integers(subjects, size=(rows, subjects))
-        places = drawn_subjects + subjects * np.arange(rows)[:, np.newaxis]
-        counts = np.bincount(places.ravel(), minlength=rows * subjects)
+        indices = drawn_subjects + subjects * np.arange(rows)[:, np.newaxis]
+        counts = np.bincount(indices.ravel(), minlength=rows * subjects)
         yield counts.reshape(rows, subjects).astype(np.float64)
 
 
@@ -234,7 +234,7 @@ def withheld(n: int, of_subjects: bool) -> Interval:
 
 def few(n: int, of_subjects: bool) -> str:
     """Return the reason why an interval or a two-sided test is withheld."""
-    return f"{quantity(n, 'subject' if of_subjects else 'case')}, fewer than {FEWEST}"
+    return f"{quantity(n, 'subject' if of_subjects else 'case')}, fewer than {MIN_SUBJECTS}"
 
 
 def _group_by_subject(values: Floats, subjects: Numbers | None) -> tuple[Floats, ...]:

@@ -22,9 +22,9 @@ from probdice.errors import EnvironmentWarning, InputError
 from probdice.evaluation.pairing import ROLES
 from probdice.files.atomic_files import replacing
 
-__all__ = ["FORMAT", "Journal", "locked", "read_lines", "replace_file"]
+__all__ = ["FORMAT_VERSION", "Journal", "locked", "read_lines", "replace_file"]
 
-FORMAT = 3  # version of a line
+FORMAT_VERSION = 3  # version of a line
 NAME = "cases.jsonl"
 FLUSHED = 1.0  # minimum number of seconds between two flushes to the disk
 TYPES: dict[str, type | tuple[type, ...]] = {
@@ -97,7 +97,7 @@ def _is_valid(content: Any) -> TypeGuard[dict[str, Any]]:
     """Return whether a line has all required fields with the right types."""
     return (
         isinstance(content, dict)
-        and content.get("format") == FORMAT
+        and content.get("format") == FORMAT_VERSION
         and all(isinstance(content.get(key), kind) for key, kind in TYPES.items())
         and isinstance(content.get("comparison", content.get("failure")), dict)
         and _lists_by_role(content["inputs"])
@@ -138,7 +138,7 @@ def locked(out: Path) -> Iterator[None]:
 def replace_file(path: Path, content: bytes) -> None:
     """Replace a file atomically."""
     with _os_errors_with_path(path):
-        with replacing(path, alone=True) as partial:
+        with replacing(path, has_lock=True) as partial:
             partial.write_bytes(content)
         flush_folder(path.parent)
 

@@ -37,7 +37,7 @@ from probdice.options import CompareOptions, EvaluateOptions, Names
 
 __all__ = ["AllowedLabel", "Kind", "Manifest", "RequiredGrid", "kind_of"]
 
-FORMAT = 1
+FORMAT_VERSION = 1
 Kind = Literal["labels", "probabilities"]
 
 
@@ -202,7 +202,7 @@ class Manifest:
         """
         grids = {grid: k for k, grid in enumerate(dict.fromkeys(self.cases.values()))}
         return {
-            "format": FORMAT,
+            "format": FORMAT_VERSION,
             "kinds": list(self.kinds),
             "labels": [{"number": label.number, "name": label.name} for label in self.labels],
             "pattern": self.pattern,
@@ -222,10 +222,10 @@ class Manifest:
             If the data are not a manifest of this format.
         """
         version = content.get("format") if isinstance(content, Mapping) else None
-        if version != FORMAT or "kinds" not in content:
+        if version != FORMAT_VERSION or "kinds" not in content:
             raise InputError(
-                f"expected a manifest of format {FORMAT}, found other data (format {version}). Use "
-                f"a file that probdice evaluate --write-manifest wrote."
+                f"expected a manifest of format {FORMAT_VERSION}, found other data (format "
+                f"{version}). Use a file that probdice evaluate --write-manifest wrote."
             )
         try:
             grids = [RequiredGrid.from_dict(grid) for grid in content["grids"]]

@@ -169,11 +169,11 @@ class Run:
         identities = file_identities(plan.jobs, comparing_method, workers, options.verify)
 
         def finish(
-            doing: Literal["comparisons", "overlaps"], by_method: Mapping[str, CompareOptions]
+            stage: Literal["comparisons", "overlaps"], by_method: Mapping[str, CompareOptions]
         ) -> tuple[Record, ...]:
             return finish_requests(
                 requests_of(plan.jobs, identities, by_method, folder),
-                doing,
+                stage,
                 out=folder,
                 workers=workers,
                 pool=self.pool,
@@ -187,14 +187,14 @@ class Run:
         groups: dict[str, GivenGroups] = {}
         if comparing.correspondence == "set":
             overlaps = {
-                name: replace(one, match="overlap", merge="none")
-                for name, one in comparing_method.items()
+                name: replace(method_options, match="overlap", merge="none")
+                for name, method_options in comparing_method.items()
             }
             records = finish("overlaps", overlaps)
             groups = correspondences_over_set(records, comparing_method)
         by_method = {
-            name: one.with_groups(groups[name]) if name in groups else one
-            for name, one in comparing_method.items()
+            name: method_options.with_groups(groups[name]) if name in groups else method_options
+            for name, method_options in comparing_method.items()
         }
         return finish("comparisons", by_method), groups
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from probdice.evaluation.intervals import FEWEST, Floats, few
+from probdice.evaluation.intervals import MIN_SUBJECTS, Floats, few
 
 __all__ = ["ALPHA", "CORRECTION", "TEST", "corrected", "least_corrected", "one_sided", "two_sided"]
 
@@ -50,7 +50,7 @@ def two_sided(differences: Floats, *, of_subjects: bool = False) -> tuple[float,
     >>> two_sided(np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.0]))
     (0.0, 0.03125, 'excluded differences of 0: 1 of 7')
     """
-    if differences.size < FEWEST:
+    if differences.size < MIN_SUBJECTS:
         return nan, nan, f"{few(differences.size, of_subjects)}: no result could be significant"
     zeros = int(np.sum(differences == 0))
     if zeros == differences.size:
@@ -58,8 +58,8 @@ def two_sided(differences: Floats, *, of_subjects: bool = False) -> tuple[float,
     from scipy.stats import wilcoxon
 
     result: Any = wilcoxon(differences[differences != 0])
-    left_out = f"excluded differences of 0: {zeros} of {differences.size}" if zeros else ""
-    return float(result.statistic), float(result.pvalue), left_out
+    exclusion_note = f"excluded differences of 0: {zeros} of {differences.size}" if zeros else ""
+    return float(result.statistic), float(result.pvalue), exclusion_note
 
 
 def least_corrected(count: int, tests: int) -> float:

@@ -8,7 +8,7 @@ from typing import Literal
 
 from probdice.errors import InputError, Option
 from probdice.evaluation.case_files import (
-    SHOWN,
+    MAX_LISTED_NAMES,
     SUFFIXES,
     Files,
     find_cases,
@@ -29,7 +29,7 @@ __all__ = ["ROLES", "Job", "Missing", "Role", "omitted_image_channels", "pair"]
 Role = Literal["reference", "prediction", "mask"]  # the role of a file of a case
 ROLES: tuple[Role, ...] = ("reference", "prediction", "mask")
 
-BIDS = re.compile(r"sub-[^_]+(?:_ses-[^_]+)?_(.+)")  # group 1 is the text after the case name
+BIDS_NAME = re.compile(r"sub-[^_]+(?:_ses-[^_]+)?_(.+)")  # group 1 is the text after the case name
 
 
 @dataclass(frozen=True)
@@ -176,8 +176,8 @@ def _check_masks(
         cases = "1 case has" if len(unmasked_cases) == 1 else f"{len(unmasked_cases)} cases have"
         example = f"{CASE}_mask.nii.gz"
         raise InputError(
-            f"{mask}: {cases} no mask ({listed(unmasked_cases, SHOWN)}), but every case needs one. "
-            f"If the names differ, give a pattern for the masks, such as ",
+            f"{mask}: {cases} no mask ({listed(unmasked_cases, MAX_LISTED_NAMES)}), but every case "
+            f"needs one. If the names differ, give a pattern for the masks, such as ",
             Option(
                 "pattern",
                 python=f"pattern={{'mask': {example!r}}}",
@@ -202,7 +202,7 @@ def _no_common_case(
     lines, patterns = [], {}
     for name, (folder, cases, given_pattern) in folders.items():
         names = sorted(cases, key=natural)
-        contents = listed(names, SHOWN) if names else "no supported file"
+        contents = listed(names, MAX_LISTED_NAMES) if names else "no supported file"
         deeper_files = [] if cases else _deeper_files(folder)
         if deeper_files and given_pattern is not None:
             contents = f"no file matches {given_pattern!r}, found for example {deeper_files[0]}"
@@ -240,6 +240,6 @@ def _pattern_for(file: str) -> str:
     In BIDS file names, the subject and session form the case name.
     """
     name = file.rpartition("/")[2]
-    if bids := BIDS.fullmatch(name):
+    if bids := BIDS_NAME.fullmatch(name):
         return f"**/{CASE}_{bids[1]}"
     return f"**/{CASE}{next(suffix for suffix in SUFFIXES if name.lower().endswith(suffix))}"

@@ -31,7 +31,7 @@ from probdice.options import CompareOptions, StatisticsOptions
 from probdice.text.escaping import markdown
 from probdice.text.formatting import percent, quantity
 
-__all__ = ["ALL", "files_csv", "how_text", "ranking_csv"]
+__all__ = ["ALL_MEASURES", "files_csv", "how_text", "ranking_csv"]
 
 RANKING = (
     *("measure", "scheme", "place", "method", "value", "mean", "median", "infinite", "ci_low"),
@@ -40,7 +40,7 @@ RANKING = (
     *("missing", "remarks"),
 )
 RANK_KEYS = ("place", "method", "value", "mean_rank", "stability", "last")  # as in summary.json
-ALL = "all"  # the ranking by all measures together
+ALL_MEASURES = "all"  # the ranking by all measures together
 FILES = ("role", "method", "case", "file", "bytes", "sha256")
 
 Summary = Mapping[str, Any]
@@ -53,7 +53,7 @@ def ranking_csv(summary: Summary) -> bytes:
     """
     rows = []
     if len(summary["rank_by"]) > 1:
-        rows += [_rank_row(summary, ALL, rank, {}) for rank in summary["ranking"]["ranks"]]
+        rows += [_rank_row(summary, ALL_MEASURES, rank, {}) for rank in summary["ranking"]["ranks"]]
     for measure, content in summary["measures"].items():
         means = {row["method"]: row for row in content["methods"]}
         for rank in content["ranks"]:

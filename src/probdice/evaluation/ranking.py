@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from probdice.errors import InputError
 from probdice.evaluation.intervals import (
-    FEWEST,
+    MIN_SUBJECTS,
     RESAMPLES,
     Floats,
     Interval,
@@ -342,7 +342,7 @@ def _rank_methods(
         )
         for k, name in enumerate(names)
     ]
-    if subjects >= FEWEST:
+    if subjects >= MIN_SUBJECTS:
         blocks = [
             (_places(order(counts)), mean_ranks(measure_costs, counts[:, owners]))
             for counts in resampled_counts(subjects, resamples, seed, cases * len(names))

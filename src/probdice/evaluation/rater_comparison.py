@@ -112,7 +112,7 @@ class RaterComparison:
         The measure of agreement.
     raters : dict of str to str
         The folder of every rater.
-    among : Summary
+    inter_rater : Summary
         Inter-rater agreement over all cases for which it exists.
     methods : dict of str to Summary
         Each method's agreement with the raters, over the cases that have inter-rater agreement.
@@ -125,7 +125,7 @@ class RaterComparison:
         The cases of every rater.
     files : tuple of RaterFile
         The files of the raters that were read as references.
-    left_out : dict of str to Note
+    excluded_cases : dict of str to Note
         Cases that are excluded because no consensus of the raters could be computed, each with the
         reason, such as an unreadable file or images on different grids.
     reference_is_mean : bool
@@ -140,13 +140,13 @@ class RaterComparison:
 
     measure: str
     raters: dict[str, str]
-    among: Summary
+    inter_rater: Summary
     methods: dict[str, Summary]
     baselines: dict[str, Summary]
     means: dict[str, dict[str, float]]
     cases: dict[str, tuple[str, ...]] = field(default_factory=dict)
     files: tuple[RaterFile, ...] = ()
-    left_out: dict[str, Note] = field(default_factory=dict)
+    excluded_cases: dict[str, Note] = field(default_factory=dict)
     reference_is_mean: bool = False
     title: str = "score"
     higher_is_better: bool = True
@@ -157,8 +157,8 @@ class RaterComparison:
         method_summary, baseline = self.methods[method], self.baselines[method]
         if not baseline.n:
             return Standing(None, "no case to compare with inter-rater agreement")
-        count_text = f"{method_summary.n} of " if method_summary.n < self.among.n else ""
-        cases = f"on {count_text}{quantity(self.among.n, 'case')}"
+        count_text = f"{method_summary.n} of " if method_summary.n < self.inter_rater.n else ""
+        cases = f"on {count_text}{quantity(self.inter_rater.n, 'case')}"
         measure_text = "" if self.measure == "score" else f" ({self.title})"
         agreement = f"inter-rater agreement{measure_text} {cases}"
         value, mean = (decimal(one.value, DIGITS) for one in (method_summary, baseline))
@@ -187,8 +187,8 @@ class RaterComparison:
     def to_dict(self) -> dict[str, Any]:
         """Return the comparison as built-in Python types, with the `sentence` of every method."""
         return {
-            **asdict(replace(self, left_out={}, notes=())),
-            "left_out": {case: note.to_dict() for case, note in self.left_out.items()},
+            **asdict(replace(self, excluded_cases={}, notes=())),
+            "excluded_cases": {case: note.to_dict() for case, note in self.excluded_cases.items()},
             "notes": [note.to_dict() for note in self.notes],
             "sentences": {name: self.sentence(name) for name in self.methods},
         }
@@ -199,13 +199,13 @@ class RaterComparison:
         return cls(
             content["measure"],
             dict(content["raters"]),
-            _summary(content["among"]),
+            _summary(content["inter_rater"]),
             {name: _summary(entry) for name, entry in content["methods"].items()},
             {name: _summary(entry) for name, entry in content["baselines"].items()},
             {name: _numbers(row) for name, row in content["means"].items()},
             {name: tuple(cases) for name, cases in content["cases"].items()},
             tuple(RaterFile(**file) for file in content["files"]),
-            {case: Note.from_dict(entry) for case, entry in content["left_out"].items()},
+            {case: Note.from_dict(entry) for case, entry in content["excluded_cases"].items()},
             content["reference_is_mean"],
             content["title"],
             content["higher_is_better"],
@@ -241,7 +241,7 @@ def rater_comparison_of(
     methods: Iterable[str],
     raters: Mapping[str, str],
     measure: str,
-    left_out: Mapping[str, Note],
+    excluded_cases: Mapping[str, Note],
     *,
     reference_is_mean: bool,
     notes: tuple[Note, ...],
@@ -253,7 +253,7 @@ def rater_comparison_of(
             values.setdefault(name, {})[rater] = {
                 case: value
                 for case, value in zip(evaluation.cases, by_case.tolist(), strict=True)
-                if case not in left_out and not np.isnan(value)
+                if case not in excluded_cases and not np.isnan(value)
             }
 
     methods = list(methods)
@@ -291,7 +291,7 @@ def rater_comparison_of(
         },
         {rater: evaluation.cases for rater, evaluation in evaluations.items()},
         tuple(_files(evaluations)),
-        dict(left_out),
+        dict(excluded_cases),
         reference_is_mean,
         first_evaluation.title(measure),
         first_evaluation.higher_is_better(measure),
@@ -357,7 +357,7 @@ def write_consensus(
         try:
             mean = _mean_segmentation(by_rater, options, workers)
             target.parent.mkdir(parents=True, exist_ok=True)
-            write_file(str(target), mean, alone=True)
+            write_file(str(target), mean, has_lock=True)
         except (ProbdiceError, MemoryError) as error:
             failures[case] = Note("failed", ("no consensus of the raters: ", *message_of(error)))
             del sources[case]

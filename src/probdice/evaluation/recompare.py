@@ -19,7 +19,7 @@ def compare_again(
     record: Record,
     options: CompareOptions,
     *,
-    seen_from: Path | None = None,
+    base_folder: Path | None = None,
     workers: int | None = None,
 ) -> Comparison:
     """Compare the files of a record again, with the options of the original run.
@@ -61,7 +61,7 @@ def compare_again(
     files = {role: record.paths(role) for role in ROLES}
     job = Job(record.case, record.method, files, record.regions)
     try:
-        names = None if seen_from is None else files_of(job, seen_from)
+        names = None if base_folder is None else files_of(job, base_folder)
         comparison = compare_job(job, options, as_workers(workers), names)
     except (ProbdiceError, MemoryError):
         raise

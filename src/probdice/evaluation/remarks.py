@@ -11,7 +11,7 @@ from probdice.errors import Note, Option, in_words
 from probdice.evaluation.case_files import SUFFIXES
 from probdice.evaluation.conclusion import join_names
 from probdice.evaluation.derivatives import bids_note
-from probdice.evaluation.intervals import FEW, FEWEST
+from probdice.evaluation.intervals import MIN_RELIABLE_SUBJECTS, MIN_SUBJECTS
 from probdice.evaluation.patterns import CASE, pattern_option
 from probdice.evaluation.record import Record
 from probdice.files.sources import natural
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["notes_on", "rater_file_notes", "remarks_on"]
 
-NAMED = 10  # number of cases listed in a note
+MAX_LISTED_CASES = 10  # number of cases listed in a note
 EXAMPLES = 3  # number of files, or of cases with a different scale, listed in a note
 
 
@@ -208,7 +208,7 @@ def _scan_notes(evaluation: "Evaluation") -> Iterator[Note]:
             else f"{len(names)} files look like scans or photographs, not label maps"
         )
         ordered_names = sorted(names, key=natural)
-        text = f"{looks} ({listed(ordered_names, NAMED)}). Use segmentations instead."
+        text = f"{looks} ({listed(ordered_names, MAX_LISTED_CASES)}). Use segmentations instead."
         yield Note("intensities", (text,))
 
 
@@ -227,11 +227,11 @@ def _few_cases_notes(evaluation: "Evaluation") -> Iterator[Note]:
             if record.comparison is not None:
                 subjects_of_method.setdefault(record.method, set()).add(subjects[record.case])
         numbers, word = (list(map(len, subjects_of_method.values())), "subjects")
-    fewest = min((number for number in numbers if number), default=FEW)
-    if FEWEST <= fewest < FEW:
+    fewest = min((number for number in numbers if number), default=MIN_RELIABLE_SUBJECTS)
+    if MIN_SUBJECTS <= fewest < MIN_RELIABLE_SUBJECTS:
         text = (
             f"With {fewest} {word}, 95 % confidence intervals may be too narrow. Use at least "
-            f"{FEW} {word}."
+            f"{MIN_RELIABLE_SUBJECTS} {word}."
         )
         yield Note("few", (text,))
 
@@ -274,11 +274,11 @@ def _rater_notes(evaluation: "Evaluation") -> Iterator[Note]:
         if missing_cases:
             text = (
                 f"Rater {rater} lacks {len(missing_cases)} of {len(cases)} cases "
-                f"({listed(missing_cases, NAMED)}). For these cases, the other raters are "
-                f"used."
+                f"({listed(missing_cases, MAX_LISTED_CASES)}). For these cases, the other raters "
+                f"are used."
             )
             yield Note("raters", (text,))
     if rater_comparison.reference_is_mean:  # then the excluded cases are among the failures
         return
-    for case, reason in rater_comparison.left_out.items():
+    for case, reason in rater_comparison.excluded_cases.items():
         yield Note("raters", (f"{case} is not compared with the raters: ", *reason.message))

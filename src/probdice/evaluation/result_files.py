@@ -113,7 +113,7 @@ def write_pages(
     def again(case: str, method: str) -> Comparison:
         record = evaluation.record(case, method)
         return compare_again(
-            record, evaluation.options_of(method), seen_from=page.parent, workers=workers
+            record, evaluation.options_of(method), base_folder=page.parent, workers=workers
         )
 
     images = {}

@@ -67,8 +67,8 @@ __all__ = ["Counts", "Evaluation"]
 
 NO_EXTRA_COLUMNS = ExtraColumns()
 WORST = 5  # cases in the list of worst cases
-SHOWN = 5  # failures in a printed result
-NAMED = 10  # cases in a message
+MAX_PRINTED_FAILURES = 5  # failures in a printed result
+MAX_LISTED_CASES = 10  # cases in a message
 
 
 @dataclass(frozen=True)
@@ -510,7 +510,8 @@ class Evaluation:
             of_method = "" if method is None else f" of method {method!r}"
             raise InputError(
                 f"no case {case!r}{of_method}; the methods are "
-                f"{', '.join(self.methods)}, and the cases are {listed(self.cases, NAMED)}"
+                f"{', '.join(self.methods)}, and the cases are "
+                f"{listed(self.cases, MAX_LISTED_CASES)}"
             )
         return record
 
@@ -665,10 +666,12 @@ class Evaluation:
             )
         lines += [
             f"  failed: {record.case} ({record.method}): {record.error.partition(chr(10))[0]}"
-            for record in self.failures[:SHOWN]
+            for record in self.failures[:MAX_PRINTED_FAILURES]
         ]
-        if len(self.failures) > SHOWN:
-            lines.append(f"  … and {quantity(len(self.failures) - SHOWN, 'more failure')}")
+        if len(self.failures) > MAX_PRINTED_FAILURES:
+            lines.append(
+                f"  … and {quantity(len(self.failures) - MAX_PRINTED_FAILURES, 'more failure')}"
+            )
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:

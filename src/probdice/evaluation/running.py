@@ -40,9 +40,9 @@ from probdice.method.similarity import Similarity
 
 __all__ = ["WorkerPool", "run", "run_on_cluster"]
 
-TINY = 2**22  # total bytes of images below which one process is fastest
-AHEAD = 3  # number of submitted cases per thread of a Dask cluster
-SHOWN = 3  # files of a side in a message
+MIN_PARALLEL_BYTES = 2**22  # total bytes of images below which one process is fastest
+CASES_PER_THREAD = 3  # number of submitted cases per thread of a Dask cluster
+MAX_LISTED_FILES = 3  # files of a side in a message
 START = "import json, sys; sys.path = json.loads(sys.argv[1])\n"
 START += "from probdice.evaluation.worker import main; main()"
 
@@ -65,7 +65,7 @@ def run(
     needs = [bytes_needed(request.job) for request in requests]
     slot_memory = max(1, memory() // 2 // workers)
     slots = [min(workers, -(-need // slot_memory)) for need in needs]
-    if sum(needs) - OVERHEAD * len(needs) < TINY:
+    if sum(needs) - OVERHEAD * len(needs) < MIN_PARALLEL_BYTES:
         # Starting a second process or thread would take longer than the cases.
         slots, workers = [1] * len(requests), 1
     yield from _run_in_slots(requests, slots, workers, pool, compiling or (lambda: None))
@@ -90,7 +90,7 @@ def run_on_cluster(requests: Sequence[Request], address: str) -> Generator[str, 
 
         submitted_requests: dict[str, Request] = {}
         pending_requests = iter(requests)
-        task_limit = AHEAD * max(1, sum(client.nthreads().values()))
+        task_limit = CASES_PER_THREAD * max(1, sum(client.nthreads().values()))
         futures = as_completed(
             [submit(request) for request in islice(pending_requests, task_limit)]
         )
@@ -231,7 +231,7 @@ class _Worker:
         if not self.ready:
             raise ProbdiceError(f"cannot start the worker process: it {exit_reason}")
         files = request.job.files
-        sides = " and ".join(listed(files[side], SHOWN) for side in SIDES)
+        sides = " and ".join(listed(files[side], MAX_LISTED_FILES) for side in SIDES)
         return failed_line(request, f"the worker process {exit_reason} while it compared {sides}")
 
     def stop(self) -> None:

@@ -349,12 +349,12 @@ def subject_aggregates(pair_gaps: Floats, owners: Numbers) -> Floats:
     >>> subject_aggregates(np.array([1.0, 3.0, 5.0]), np.array([7, 7, 9]))
     array([2., 5.])
     """
-    numbers, places = np.unique(owners, return_inverse=True)
+    numbers, owner_indices = np.unique(owners, return_inverse=True)
     if not np.isinf(pair_gaps).any():
-        sums = np.bincount(places, weights=pair_gaps, minlength=numbers.size)
-        means: Floats = sums / np.bincount(places)
+        sums = np.bincount(owner_indices, weights=pair_gaps, minlength=numbers.size)
+        means: Floats = sums / np.bincount(owner_indices)
         return means
-    return np.array([median(pair_gaps[places == k]) for k in range(numbers.size)])
+    return np.array([median(pair_gaps[owner_indices == k]) for k in range(numbers.size)])
 
 
 def _quartiles(values: Floats) -> tuple[float, float]:

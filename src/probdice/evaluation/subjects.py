@@ -20,7 +20,7 @@ GivenSubjects = str | PathLike[str] | Mapping[str, str]
 
 SUBJECT = "{subject}"
 FIELD = re.compile(r"\{(\w+)\}")
-NAMED = 10  # cases in a message
+MAX_LISTED_CASES = 10  # cases in a message
 
 
 def subjects_of(subjects: GivenSubjects, cases: Iterable[str]) -> dict[str, str]:
@@ -82,7 +82,7 @@ def _subjects_in_table(table: Mapping[str, str], names: list[str], source: str) 
     if missing_names:
         raise InputError(
             f"subjects: {source} has no subject for {len(missing_names)} of {len(names)} cases "
-            f"({listed(missing_names, NAMED)}); add a subject for every case"
+            f"({listed(missing_names, MAX_LISTED_CASES)}); add a subject for every case"
         )
     return {name: table[name] for name in names}
 
@@ -107,7 +107,7 @@ def _subjects_by_pattern(pattern: str, names: list[str]) -> dict[str, str]:
     if unmatched_names:
         raise InputError(
             f"subjects: {pattern!r} does not match {len(unmatched_names)} of {len(names)} cases "
-            f"({listed(unmatched_names, NAMED)}); use a pattern that matches every case"
+            f"({listed(unmatched_names, MAX_LISTED_CASES)}); use a pattern that matches every case"
         )
     return subjects
 

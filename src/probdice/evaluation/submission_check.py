@@ -12,7 +12,7 @@ from probdice.comparison.from_files import read_side
 from probdice.comparison.notes import intensities
 from probdice.data.segmentation import Segmentation
 from probdice.data.value_checks import InvalidValues
-from probdice.engine.pair import Images
+from probdice.engine.pair import SegmentationPair
 from probdice.errors import GeometryError, InputError, ProbdiceError
 from probdice.evaluation.case_files import find_cases, name_regions
 from probdice.evaluation.case_scoring import as_paths
@@ -27,7 +27,7 @@ from probdice.method.similarity import Absolute
 
 __all__ = ["Problem", "SubmissionCheck", "check_submission"]
 
-FORMAT = 1
+FORMAT_VERSION = 1
 UNSCORED = "This case cannot be scored."
 KINDS = {"labels": "a label map", "probabilities": "probabilities"}
 VALUE_FIXES = {
@@ -97,7 +97,7 @@ class SubmissionCheck:
     def to_dict(self) -> dict[str, Any]:
         """Return the result as JSON data."""
         return {
-            "format": FORMAT,
+            "format": FORMAT_VERSION,
             "valid": self.valid,
             "expected": self.expected,
             "checked": self.checked,
@@ -269,7 +269,7 @@ def _grid_problem(
 
 
 def _label_problems(
-    case: str, images: Images, regions: Regions, manifest: Manifest
+    case: str, images: SegmentationPair, regions: Regions, manifest: Manifest
 ) -> Iterator[Problem]:
     """Return the problems with labels, such as labels that no reference contains."""
     segmentation = images.prediction

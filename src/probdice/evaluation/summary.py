@@ -14,7 +14,7 @@ from probdice.errors import InputError, Message, Note, in_words
 from probdice.evaluation.folders import Folder, relative_path
 from probdice.evaluation.journal import read_lines
 from probdice.evaluation.paired_test import CORRECTION, TEST
-from probdice.evaluation.publishing import ALL
+from probdice.evaluation.publishing import ALL_MEASURES
 from probdice.evaluation.ranking import Rank, kendall
 from probdice.evaluation.statistics import Summary
 from probdice.files.atomic_files import null_for_nan
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from probdice.evaluation.results import Evaluation
 
 __all__ = [
-    "FORMAT",
+    "FORMAT_VERSION",
     "as_json",
     "invalid_summary",
     "read_summary",
@@ -35,7 +35,7 @@ __all__ = [
     "with_relative_paths",
 ]
 
-FORMAT = 5  # version of summary.json
+FORMAT_VERSION = 5  # version of summary.json
 PACKAGES = ("numpy", "scipy", "numba", "nibabel")  # packages whose versions are recorded
 KEYS: dict[str, type] = {  # required keys and their types, in addition to the format
     "options": dict,
@@ -78,7 +78,7 @@ def summary_of(evaluation: "Evaluation") -> dict[str, Any]:
         return relative_path(path, evaluation.out or Path())
 
     content = {
-        "format": FORMAT,
+        "format": FORMAT_VERSION,
         **_run(evaluation, relative),
         **_cases(evaluation),
         "subjects": evaluation.subjects,
@@ -224,11 +224,12 @@ def read_summary(out: Folder) -> dict[str, Any]:
         raise InputError(f"{path}: no such file; {hint}") from None
     except (OSError, ValueError) as error:
         raise InputError(f"{path}: cannot be read: {error}") from None
-    if not isinstance(content, dict) or content.get("format") != FORMAT:
+    if not isinstance(content, dict) or content.get("format") != FORMAT_VERSION:
         version = content.get("format") if isinstance(content, dict) else type(content).__name__
         raise InputError(
-            f"{path}: expected summary format {FORMAT}, found {version}. The file was not written "
-            f"by this version of probdice. Run the evaluation again with this output folder."
+            f"{path}: expected summary format {FORMAT_VERSION}, found {version}. The file was not "
+            f"written by this version of probdice. Run the evaluation again with this output "
+            f"folder."
         )
     if not all(isinstance(content.get(key), kind) for key, kind in KEYS.items()):
         raise InputError(invalid_summary(path))
@@ -290,7 +291,7 @@ def _ranking(evaluation: "Evaluation") -> dict[str, Any]:
     ranks = schemes[evaluation.scheme]
     by_measure = {measure: evaluation.ranks(measure) for measure in evaluation.rank_by}
     if len(by_measure) > 1:
-        by_measure = {ALL: ranks, **by_measure}
+        by_measure = {ALL_MEASURES: ranks, **by_measure}
     return {
         "ranks": [asdict(rank) for rank in ranks],
         "differences": [asdict(pair) for pair in evaluation.joint_differences()],
@@ -318,11 +319,11 @@ def _rater_comparison(
     rater_comparison = evaluation.rater_comparison
     if rater_comparison is None:
         return None
-    left_out = {
+    excluded_cases = {
         case: Note(note.kind, (with_relative_paths(evaluation, note.message),))
-        for case, note in rater_comparison.left_out.items()
+        for case, note in rater_comparison.excluded_cases.items()
     }
-    return replace(rater_comparison.with_paths(relative), left_out=left_out).to_dict()
+    return replace(rater_comparison.with_paths(relative), excluded_cases=excluded_cases).to_dict()
 
 
 def _with_infinite_marked(value: Any) -> Any:

@@ -44,7 +44,7 @@ from probdice.files.interpretation import (
 from probdice.files.itk import ITK, METAIMAGE, of_simpleitk
 from probdice.files.matlab import MATLAB
 from probdice.files.model import ContainedArray, Format, Image, Source
-from probdice.files.name_tables import Names, with_names, with_region_name
+from probdice.files.name_tables import NamesInput, with_names, with_region_name
 from probdice.files.nifti import NIFTI, of_nibabel
 from probdice.files.numpy_files import NPY, NPZ
 from probdice.files.raster import BMP, JPEG, PNG, TIFF
@@ -90,7 +90,7 @@ FORMATS: tuple[Format, ...] = (
 def read(
     path: "Readable",
     *,
-    names: "Names | None" = None,
+    names: "NamesInput | None" = None,
     scale: float | None = None,
     sums: Sums = "error",
     priority: str | Sequence[str] = (),
@@ -199,7 +199,7 @@ def read(
 def read_case(
     path: "Readable",
     *,
-    names: "Names | None",
+    names: "NamesInput | None",
     scale: float | None,
     sums: Sums,
     priority: str | Sequence[str],
@@ -351,14 +351,14 @@ def write_file(
     segmentation_or_map: Segmentation | ArrayLike,
     geometry: Geometry | None = None,
     *,
-    alone: bool = False,
+    has_lock: bool = False,
 ) -> None:
-    """Write a segmentation or a map. For `alone`, see `atomic_files.replacing`."""
+    """Write a segmentation or a map. For `has_lock`, see `atomic_files.replacing`."""
     with _naming(path, "written"):
         file_format = _format_of_suffix(path)
         payload = payload_of(segmentation_or_map, geometry)
         check_vertices(file_format, payload)
-        write_atomically(path, file_format, payload, alone=alone)
+        write_atomically(path, file_format, payload, has_lock=has_lock)
 
 
 @contextmanager

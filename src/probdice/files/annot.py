@@ -31,10 +31,10 @@ from probdice.files.surface_maps import (
 __all__ = ["ANNOT"]
 
 UNLABELLED = -1
-MISSING = -2  # marks a vertex that the file does not list; row numbers are not negative
+MISSING_LABEL = -2  # marks a vertex that the file does not list; row numbers are not negative
 BLOCK = 1 << 16  # number of vertices that are converted together
-MOST_ROWS = 1 << 16  # largest number of rows that `write` accepts
-NEWER = -2  # marks version 2 of the table, which stores −2 in place of the number of rows
+MAX_LABELS = 1 << 16  # largest number of rows that `write` accepts
+VERSION_2 = -2  # marks version 2 of the table, which stores −2 in place of the number of rows
 
 
 def _recognises(source: Source) -> bool:
@@ -74,9 +74,9 @@ def _write(path: Path, payload: Payload) -> None:
     entries = {entry.label: entry for entry in rows_to_write(payload)}
     entries.pop(UNLABELLED, None)
     lowest, highest = min(entries, default=0), max(entries, default=0)
-    if lowest < 0 or highest >= MOST_ROWS:
+    if lowest < 0 or highest >= MAX_LABELS:
         raise InputError(
-            f".annot stores labels from −1 to {MOST_ROWS - 1}, found {lowest} to {highest}. Write "
+            f".annot stores labels from −1 to {MAX_LABELS - 1}, found {lowest} to {highest}. Write "
             f".label.gii."
         )
     rows = [entries.get(k, LabelRow(k, str(k))) for k in range(highest + 1)]
@@ -130,15 +130,15 @@ def _table(content: _Bytes) -> list[tuple[LabelRow, int]]:
         )
     count = version = content.integer()
     if count <= 0:
-        if version != NEWER:
+        if version != VERSION_2:
             raise corrupt(f"its colour table has version {-version}, expected 2")
         content.integer()  # the largest row number
     content.text()  # the file from which the table was read
-    if version == NEWER:
+    if version == VERSION_2:
         count = content.integer()
     rows: dict[int, tuple[LabelRow, int]] = {}
     for k in range(count):
-        number = content.integer() if version == NEWER else k
+        number = content.integer() if version == VERSION_2 else k
         name = content.text()
         red, green, blue, _ = (content.integer() for _ in range(4))
         if number < 0 or number in rows or not all(0 <= c <= 255 for c in (red, green, blue)):
@@ -158,20 +158,20 @@ def _labels(pairs: NDArray[Any], rows: list[tuple[LabelRow, int]]) -> NDArray[np
     colours_in_table = np.array(sorted(numbers))
     labels_in_table = np.array([numbers[colour] for colour in colours_in_table.tolist()], np.int32)
     count = len(pairs)
-    labels = np.full(count, MISSING, np.int32)
+    labels = np.full(count, MISSING_LABEL, np.int32)
     for start in range(0, count, BLOCK):
         vertices, colours = pairs[start : start + BLOCK].T.astype(np.int64)
         if vertices.min() < 0 or vertices.max() >= count:
             raise corrupt(f"its vertices are not numbered from 0 to {count - 1}")
-        places = np.searchsorted(colours_in_table, colours).clip(max=colours_in_table.size - 1)
-        unknown = colours_in_table[places] != colours
+        row_indices = np.searchsorted(colours_in_table, colours).clip(max=colours_in_table.size - 1)
+        unknown = colours_in_table[row_indices] != colours
         if unknown.any():
             raise corrupt(
                 f"vertex {vertices[unknown][0]} has the value {colours[unknown][0]}, which is not "
                 f"in the colour table"
             )
-        labels[vertices] = labels_in_table[places]
-    if labels.min() == MISSING:
+        labels[vertices] = labels_in_table[row_indices]
+    if labels.min() == MISSING_LABEL:
         raise corrupt(f"its vertices are not numbered from 0 to {count - 1}")
     return labels
 

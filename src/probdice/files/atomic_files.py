@@ -16,14 +16,14 @@ __all__ = ["null_for_nan", "replacing", "replacing_folder"]
 
 
 @contextmanager
-def replacing(target: Path, suffix: str = "", *, alone: bool = False) -> Iterator[Path]:
+def replacing(target: Path, suffix: str = "", *, has_lock: bool = False) -> Iterator[Path]:
     """Yield a temporary path in the folder of the target, and replace the target at the end.
 
     The caller writes a file at the temporary path. This file is flushed to disk, and then renamed
     to the target. If an error occurs, the temporary file is removed and the target remains
     unchanged. If the target is a symbolic link, the file to which it points is replaced. Use
-    `alone` only while holding a lock: the temporary name is then always the same, so the next run
-    overwrites the temporary file of a killed run.
+    `has_lock` only while holding a lock: the temporary name is then always the same, so the next
+    run overwrites the temporary file of a killed run.
     """
     target = Path(os.path.realpath(target))
     if target.is_dir():
@@ -33,7 +33,7 @@ def replacing(target: Path, suffix: str = "", *, alone: bool = False) -> Iterato
     stem = target.name
     if suffix and stem.lower().endswith(suffix):
         stem = stem[: -len(suffix)]
-    partial = target.with_name(f".{stem}.{'partial' if alone else secrets.token_hex(4)}{suffix}")
+    partial = target.with_name(f".{stem}.{'partial' if has_lock else secrets.token_hex(4)}{suffix}")
     try:
         yield partial
         with partial.open("rb+") as stream:

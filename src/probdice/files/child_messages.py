@@ -43,7 +43,7 @@ from probdice.errors import (
 )
 
 __all__ = [
-    "LONGEST",
+    "MAX_MESSAGE_BYTES",
     "Dtype",
     "Filling",
     "Malformed",
@@ -58,8 +58,8 @@ __all__ = [
     "send_message",
 ]
 
-LONGEST = 1 << 26  # largest message in bytes
-MOST_AXES = 32
+MAX_MESSAGE_BYTES = 1 << 26  # largest message in bytes
+MAX_AXES = 32
 TOO_MUCH = "needs far more memory than expected for a file of this size"
 NO_MEMORY = re.compile(r"bad_alloc|memory allocation|allocate memory")  # in errors of libraries
 TYPES = np.typecodes["AllInteger"] + np.typecodes["Float"] + "?"
@@ -178,7 +178,7 @@ class SharedLayout:
         if not conforms(content, _LayoutValue):
             raise Malformed
         shape, axes = content["shape"], content["axes"]
-        if len(shape) > MOST_AXES or sorted(axes) != list(range(len(shape))):
+        if len(shape) > MAX_AXES or sorted(axes) != list(range(len(shape))):
             raise Malformed
         return cls(np.dtype(content["dtype"]), tuple(shape), tuple(axes))
 

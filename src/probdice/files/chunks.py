@@ -51,10 +51,11 @@ _Array: Any = object if _PROTOTYPE is None else _PROTOTYPE.nd_buffer
 Args = TypeVarTuple("Args")
 R = TypeVar("R")
 
-KEPT = 1 << 27  # largest total size in bytes of the free pieces of one size
+MAX_FREE_BYTES = 1 << 27  # largest total size in bytes of the free pieces of one size
 PIECES = 16  # largest number of free pieces of one size that are kept for reuse
-SLACK = 1 << 20  # largest number of bytes that codecs may add to a chunk
-WIDEST = 16  # largest factor by which filters of Zarr format 2 may increase the size of a number
+MAX_CODEC_OVERHEAD = 1 << 20  # largest number of bytes that codecs may add to a chunk
+# Largest factor by which filters of Zarr format 2 may increase the size of a number.
+MAX_FILTER_GROWTH = 16
 ZSTD, SKIPPABLE = 0xFD2FB528, 0x184D2A50  # magic numbers of Zstandard frames
 ZSTD_BLOCK = 1 << 17  # largest decompressed size of a Zstandard block in bytes
 
@@ -74,10 +75,12 @@ def _with_size_limits(array: Any) -> Any:
         metadata = replace(metadata, codecs=_bounded_v3(metadata.codecs))
     else:
         size = math.prod(array.chunks) * array.dtype.itemsize
-        most = size * (WIDEST if metadata.filters else 1)
-        filters = metadata.filters and tuple(_bounded_v2(codec, most) for codec in metadata.filters)
+        max_bytes = size * (MAX_FILTER_GROWTH if metadata.filters else 1)
+        filters = metadata.filters and tuple(
+            _bounded_v2(codec, max_bytes) for codec in metadata.filters
+        )
         metadata = replace(
-            metadata, filters=filters, compressor=_bounded_v2(metadata.compressor, most)
+            metadata, filters=filters, compressor=_bounded_v2(metadata.compressor, max_bytes)
         )
     kind = LocalArray if _is_local(array.store) else zarr.Array
     return kind(zarr.AsyncArray(metadata=metadata, store_path=array.store_path))
@@ -167,20 +170,20 @@ class BoundedCodecV3(BytesBytesCodec):  # type: ignore[misc]
 
     async def _decode_single(self, chunk_bytes: Any, chunk_spec: Any) -> Any:
         kind = getattr(chunk_spec.dtype, "to_native_dtype", lambda: chunk_spec.dtype)()
-        most = math.prod(chunk_spec.shape) * kind.itemsize + SLACK
+        max_bytes = math.prod(chunk_spec.shape) * kind.itemsize + MAX_CODEC_OVERHEAD
         content = memoryview(chunk_bytes.as_numpy_array()).cast("B")
         name, settings = _name_of(self.codec), self.to_dict().get("configuration", {})
-        unpacked = await asyncio.to_thread(_unpacked, name, settings, content, most)
+        unpacked = await asyncio.to_thread(_unpacked, name, settings, content, max_bytes)
         return chunk_spec.prototype.buffer.from_array_like(np.frombuffer(unpacked, np.uint8))
 
 
 class BoundedCodecV2(Codec):  # type: ignore[misc]
-    """A format 2 codec that rejects chunks of more than `most` + `SLACK` decompressed bytes."""
+    """A format 2 codec that limits chunks to `max_bytes` + `MAX_CODEC_OVERHEAD` bytes."""
 
     codec_id = "bounded"
 
-    def __init__(self, codec: Any, most: int) -> None:
-        self.codec, self.most = codec, most
+    def __init__(self, codec: Any, max_bytes: int) -> None:
+        self.codec, self.max_bytes = codec, max_bytes
 
     def get_config(self) -> Any:
         """Return the metadata of the codec."""
@@ -192,48 +195,50 @@ class BoundedCodecV2(Codec):  # type: ignore[misc]
 
     def decode(self, buf: Any, out: Any = None) -> Any:
         """Decompress bytes."""
-        content, most = memoryview(buf).cast("B"), self.most + SLACK
-        unpacked = _unpacked(self.codec.codec_id, self.codec.get_config(), content, most)
+        content, max_bytes = memoryview(buf).cast("B"), self.max_bytes + MAX_CODEC_OVERHEAD
+        unpacked = _unpacked(self.codec.codec_id, self.codec.get_config(), content, max_bytes)
         return unpacked if out is None else ndarray_copy(unpacked, out)
 
 
-def _bounded_v2(codec: Any, most: int) -> Any:
+def _bounded_v2(codec: Any, max_bytes: int) -> Any:
     if (
         codec is None
         or isinstance(codec, BoundedCodecV2)
         or codec.codec_id not in {*SIZES, *STREAMS}
     ):
         return codec
-    return BoundedCodecV2(codec, most)
+    return BoundedCodecV2(codec, max_bytes)
 
 
 # Decompressed sizes and their limit ---------------------------------------------------------------
 
 
-def _check(size: int, most: int) -> None:
-    if size > most:
-        raise ValueError(f"it decompresses to more than the {most - SLACK} bytes of a chunk")
+def _check(size: int, max_bytes: int) -> None:
+    if size > max_bytes:
+        raise ValueError(
+            f"it decompresses to more than the {max_bytes - MAX_CODEC_OVERHEAD} bytes of a chunk"
+        )
 
 
-def _unpacked(name: str, settings: Mapping[str, Any], content: memoryview, most: int) -> Any:
-    """Decompress `content` to at most `most` bytes. Return bytes or a byte array."""
+def _unpacked(name: str, settings: Mapping[str, Any], content: memoryview, max_bytes: int) -> Any:
+    """Decompress `content` to at most `max_bytes` bytes. Return bytes or a byte array."""
     if name in STREAMS:
-        return _streamed(name, settings, content, most)
+        return _streamed(name, settings, content, max_bytes)
     codec, size_of = SIZES[name]
-    size = size_of(content, most)
+    size = size_of(content, max_bytes)
     return codec.decode(content, None if size is None else reused_bytes(size))
 
 
-def _streamed(name: str, settings: Mapping[str, Any], content: memoryview, most: int) -> bytes:
+def _streamed(name: str, settings: Mapping[str, Any], content: memoryview, max_bytes: int) -> bytes:
     """Decompress one or more consecutive streams that do not declare their size."""
     parts, size = [], 0
     rest: Any = content
     while len(rest):
         unpacker = STREAMS[name](settings)
         while not unpacker.eof:
-            part = unpacker.decompress(rest, most - size + 1)
+            part = unpacker.decompress(rest, max_bytes - size + 1)
             size += len(part)
-            _check(size, most)
+            _check(size, max_bytes)
             parts.append(part)
             rest = getattr(unpacker, "unconsumed_tail", b"")
             if not (part or rest or unpacker.eof):
@@ -242,52 +247,52 @@ def _streamed(name: str, settings: Mapping[str, Any], content: memoryview, most:
     return b"".join(parts)
 
 
-def _number_at(place: int) -> Callable[[memoryview, int], int | None]:
-    """Return a function that reads and checks the decompressed size in the 4 bytes at `place`."""
+def _number_at(offset: int) -> Callable[[memoryview, int], int | None]:
+    """Return a function that reads and checks the decompressed size in the 4 bytes at `offset`."""
 
-    def size_of(content: memoryview, most: int) -> int | None:
-        if len(content) < place + 4:
+    def size_of(content: memoryview, max_bytes: int) -> int | None:
+        if len(content) < offset + 4:
             return None
-        size: int = struct.unpack_from("<I", content, place)[0]
-        _check(size, most)
+        size: int = struct.unpack_from("<I", content, offset)[0]
+        _check(size, max_bytes)
         return size
 
     return size_of
 
 
-def _size_of_zstandard(content: memoryview, most: int) -> int | None:
+def _size_of_zstandard(content: memoryview, max_bytes: int) -> int | None:
     """Check the sizes of all Zstandard blocks, and return the declared size of a single frame.
 
     Return None if there are several frames or the frame does not declare its size.
     """
-    size, place = 0, 0
+    size, offset = 0, 0
     frames: list[int | None] = []  # declared sizes
-    while place + 5 <= len(content):
-        (magic,) = struct.unpack_from("<I", content, place)
+    while offset + 5 <= len(content):
+        (magic,) = struct.unpack_from("<I", content, offset)
         if magic & ~0xF == SKIPPABLE:
-            place += 8 + int.from_bytes(content[place + 4 : place + 8], "little")
+            offset += 8 + int.from_bytes(content[offset + 4 : offset + 8], "little")
             continue
         if magic != ZSTD:
             return None
-        flags = content[place + 4]
+        flags = content[offset + 4]
         single, sums = flags >> 5 & 1, flags >> 2 & 1
-        place += 5 + (not single) + (0, 1, 2, 4)[flags & 3]
+        offset += 5 + (not single) + (0, 1, 2, 4)[flags & 3]
         width = (single, 2, 4, 8)[flags >> 6]
         declared = None
         if width:  # the codec allocates this many bytes
-            declared = int.from_bytes(content[place : place + width], "little")
+            declared = int.from_bytes(content[offset : offset + width], "little")
             declared += 256 if width == 2 else 0
-            _check(declared, most)
+            _check(declared, max_bytes)
         frames.append(declared)
-        place += width
+        offset += width
         last = False
-        while not last and place + 3 <= len(content):
-            header = int.from_bytes(content[place : place + 3], "little")
+        while not last and offset + 3 <= len(content):
+            header = int.from_bytes(content[offset : offset + 3], "little")
             last, kind, length = bool(header & 1), header >> 1 & 3, header >> 3
             size += ZSTD_BLOCK if kind == 2 else length
-            _check(size, most)
-            place += 3 + (1 if kind == 1 else length)
-        place += 4 * sums
+            _check(size, max_bytes)
+            offset += 3 + (1 if kind == 1 else length)
+        offset += 4 * sums
     return frames[0] if len(frames) == 1 else None
 
 
@@ -314,13 +319,15 @@ STREAMS: dict[str, Callable[[Mapping[str, Any]], Any]] = {
 Free: TypeAlias = deque[NDArray[np.uint8]]
 
 # Free pieces of memory: item n contains the pieces of 2**n bytes.
-_free: list[Free] = [deque(maxlen=min(PIECES, KEPT >> n)) for n in range(KEPT.bit_length())]
+_free: list[Free] = [
+    deque(maxlen=min(PIECES, MAX_FREE_BYTES >> n)) for n in range(MAX_FREE_BYTES.bit_length())
+]
 
 
 def reused_bytes(size: int) -> NDArray[np.uint8]:
     """Return a byte array whose memory is reused once no object refers to the array.
 
-    The memory of an array with more than `KEPT` bytes is not reused.
+    The memory of an array with more than `MAX_FREE_BYTES` bytes is not reused.
     """
     power = max(size - 1, 0).bit_length()
     if power >= len(_free):

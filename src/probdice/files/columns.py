@@ -7,7 +7,7 @@ from os import PathLike, fspath
 
 from probdice.errors import FormatError
 
-__all__ = ["as_number", "read_columns"]
+__all__ = ["parse_number", "read_columns"]
 
 
 def read_columns(path: str | PathLike[str], columns: Sequence[str]) -> list[tuple[str, list[str]]]:
@@ -71,13 +71,13 @@ def read_columns(path: str | PathLike[str], columns: Sequence[str]) -> list[tupl
         raise FormatError(f"{path}: cannot be read as a table: {error}") from None
 
 
-def as_number(text: str, column: str, place: str) -> float:
-    """Convert a cell to a finite number. `place` is the file and line of the cell, for messages.
+def parse_number(text: str, column: str, location: str) -> float:
+    """Convert a cell to a finite number. `location` is the file and line of the cell, for messages.
 
     Examples
     --------
-    >>> from probdice.files.columns import as_number
-    >>> as_number("1.5", "runtime", "times.csv, line 2")
+    >>> from probdice.files.columns import parse_number
+    >>> parse_number("1.5", "runtime", "times.csv, line 2")
     1.5
     """
     try:
@@ -85,5 +85,5 @@ def as_number(text: str, column: str, place: str) -> float:
     except ValueError:
         value = nan
     if not isfinite(value):
-        raise FormatError(f"{place}: {column} must be a finite number, found {text!r}")
+        raise FormatError(f"{location}: {column} must be a finite number, found {text!r}")
     return value

@@ -44,9 +44,15 @@ def contained_image(
     source: Source, reader: Callable[..., ReaderResult], *arguments: Any, library: str
 ) -> Image:
     """Read an image in the child process. `reader` must return the result of `answer_of`."""
-    most = source.max_bytes
+    max_bytes = source.max_bytes
     answer = run_in_child(
-        reader, source.path, *arguments, most, returns=_ImageValue, library=library, max_bytes=most
+        reader,
+        source.path,
+        *arguments,
+        max_bytes,
+        returns=_ImageValue,
+        library=library,
+        max_bytes=max_bytes,
     )
     value = answer.value
     array, *affines = answer.arrays or (None,)

@@ -51,7 +51,7 @@ from numpy.typing import NDArray
 from probdice.data import machine
 from probdice.errors import EnvironmentWarning
 from probdice.files.child_messages import (
-    LONGEST,
+    MAX_MESSAGE_BYTES,
     Filling,
     Malformed,
     ReaderResult,
@@ -79,7 +79,7 @@ __all__ = [
 # small frames, and 70 MB for its own tables.
 SECONDS, BYTES = 5.0, 5 << 25  # CPU time and memory for any file
 PER_BYTE = 4.0 / (1 << 20), 24  # CPU seconds and bytes of memory per byte of the file
-MOST = 600.0, 1 << 31  # largest CPU time (s) and memory (bytes) that `PER_BYTE` may add
+PER_BYTE_LIMIT = 600.0, 1 << 31  # largest CPU time (s) and memory (bytes) that `PER_BYTE` may add
 PER_VALUE = 1.0 / (1 << 23), 3  # CPU seconds and bytes of memory per granted byte
 WALL = 4.0, 60.0  # wall time limit in seconds: first value × CPU time limit + second value
 START = 120.0  # seconds of wall time until the child must be ready
@@ -144,8 +144,8 @@ def run_in_child(
         "reader": [reader.__module__, reader.__qualname__],
         "arguments": [file, *arguments],
         "library": library,
-        "seconds": SECONDS + min(PER_BYTE[0] * size, MOST[0]),
-        "bytes": BYTES + max(PER_VALUE[1] * size, min(PER_BYTE[1] * size, MOST[1])),
+        "seconds": SECONDS + min(PER_BYTE[0] * size, PER_BYTE_LIMIT[0]),
+        "bytes": BYTES + max(PER_VALUE[1] * size, min(PER_BYTE[1] * size, PER_BYTE_LIMIT[1])),
     }
     with _Child.lock:
         while (child := _Child.running()) is not None:
@@ -322,7 +322,7 @@ class _Child:
         descriptors: list[int] = []
         try:
             size = struct.unpack("<Q", self._bytes(8, deadline, descriptors))[0]
-            if size > LONGEST:
+            if size > MAX_MESSAGE_BYTES:
                 raise Malformed
             message = json.loads(self._bytes(size, deadline, descriptors))
             if not isinstance(message, dict):

@@ -23,7 +23,7 @@ __all__ = [
 
 DEFLATE_RATIO = 1032  # largest compression ratio of zlib, gzip and zip
 SMALLEST_CHUNK = 1024  # smallest size of a chunk in bytes, if there are many chunks
-MOST_SMALL = 1 << 14  # largest number of smaller chunks
+MAX_SMALL_CHUNKS = 1 << 14  # largest number of smaller chunks
 PROGRAMMING_ERRORS = (AssertionError, AttributeError, NameError, TypeError)
 
 
@@ -82,16 +82,16 @@ def check_size(needed: int, stored: int, content: tuple[int, ...] | str, *, rati
         )
 
 
-def check_memory(needed: int, content: tuple[int, ...] | str, most: int) -> None:
-    """Reject values that require more than `most` bytes of memory.
+def check_memory(needed: int, content: tuple[int, ...] | str, max_bytes: int) -> None:
+    """Reject values that require more than `max_bytes` bytes of memory.
 
     `content` is the shape of the array, or describes values of another kind.
     """
-    if needed > most:
+    if needed > max_bytes:
         described = content if isinstance(content, str) else f"an array of shape {content}"
         raise TooLargeError(
-            f"contains {described}, which takes {needed} bytes of memory; the limit is {most}. To "
-            f"allow it, use ",
+            f"contains {described}, which takes {needed} bytes of memory; the limit is "
+            f"{max_bytes}. To allow it, use ",
             Option("max_bytes", needed),
             ". Uncompressed files (.npy, .nii, .h5) remain on disk and have no limit.",
         )
@@ -103,10 +103,10 @@ def check_chunk_size(shape: Sequence[int], chunks: Sequence[int], itemsize: int)
         -(-length // max(chunk, 1)) for length, chunk in zip(shape, chunks, strict=True)
     )
     size = math.prod(chunks) * itemsize
-    if 0 < size < SMALLEST_CHUNK and count > MOST_SMALL:
+    if 0 < size < SMALLEST_CHUNK and count > MAX_SMALL_CHUNKS:
         raise FormatError(
-            f"has {count:,} chunks of {size} bytes: with more than {MOST_SMALL:,} chunks, each "
-            f"must have at least {SMALLEST_CHUNK:,} bytes. Store it in larger chunks."
+            f"has {count:,} chunks of {size} bytes: with more than {MAX_SMALL_CHUNKS:,} chunks, "
+            f"each must have at least {SMALLEST_CHUNK:,} bytes. Store it in larger chunks."
         )
 
 

@@ -22,7 +22,8 @@ __all__ = ["DICOM"]
 SEGMENTATIONS = ("1.2.840.10008.5.1.4.1.1.66.4", "1.2.840.10008.5.1.4.1.1.66.7")
 SIZES = ("NumberOfFrames", "Rows", "Columns", "BitsAllocated")
 UNPACKING = 1 << 16  # largest compression ratio of a frame
-MOST_EMPTY = 4096  # largest number of slices per stored frame; empty slices are not stored
+# Largest number of slices per stored frame; empty slices are not stored.
+MAX_SLICES_PER_FRAME = 4096
 
 
 def _recognises(source: Source) -> bool:
@@ -67,9 +68,10 @@ def _image(path: Path, max_bytes: int) -> Image:
             "its frames do not form one regular volume. Resample the image to equal slice spacing."
         )
     shape = tuple(int(length) for length in geometry.spatial_shape)
-    if shape[0] > MOST_EMPTY * frames:
+    if shape[0] > MAX_SLICES_PER_FRAME * frames:
         raise corrupt(
-            f"its {frames} frames span {shape[0]} slices, expected at most {MOST_EMPTY} per frame"
+            f"its {frames} frames span {shape[0]} slices, expected at most {MAX_SLICES_PER_FRAME} "
+            f"per frame"
         )
     numbers = [int(number) for number in seg.segment_numbers]
     needed = math.prod(shape) * (4 * len(numbers) if fractional else 1)

@@ -130,9 +130,9 @@ GIFTI = Format(
 
 def gifti_arrays(source: Source) -> ReaderResult:
     """Return the arrays of a file, with their intents, names, label table and structure."""
-    most = source.max_bytes
+    max_bytes = source.max_bytes
     answer = run_in_child(
-        parse_gifti, source.path, most, returns=_Value, library="nibabel", max_bytes=most
+        parse_gifti, source.path, max_bytes, returns=_Value, library="nibabel", max_bytes=max_bytes
     )
     if len(answer.value["maps"]) != len(answer.arrays):
         raise corrupt("the result of nibabel is invalid")

@@ -35,7 +35,7 @@ __all__ = ["HDF5", "check_dataset", "datasets", "filling_of", "open_file"]
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 AXES = "tzyx"  # the order of the axes of an image with axistags, as in TIFF
-MOST_UNPACKING = 1 << 16  # largest compression ratio of filters other than gzip
+MAX_COMPRESSION_RATIO = 1 << 16  # largest compression ratio of filters other than gzip
 
 
 def _recognises(source: Source) -> bool:
@@ -89,9 +89,9 @@ def _contents(source: Source) -> list[ContainedArray]:
 
 def _run_in_child(source: Source, reader: Any, *arguments: Any, returns: Any) -> Any:
     expect("h5py", "hdf5", "reading HDF5")
-    most = source.max_bytes
+    max_bytes = source.max_bytes
     return run_in_child(
-        reader, source.path, *arguments, returns=returns, library="h5py", max_bytes=most
+        reader, source.path, *arguments, returns=returns, library="h5py", max_bytes=max_bytes
     ).value
 
 
@@ -238,7 +238,7 @@ def check_dataset(dataset: Any, path: Path) -> None:
         shape, chunks, itemsize = tuple(dataset.shape), dataset.chunks, dataset.dtype.itemsize
         stored = dataset.id.get_storage_size()
         elsewhere = dataset.is_virtual or bool(dataset.external)
-        ratio = DEFLATE_RATIO if dataset.compression == "gzip" else MOST_UNPACKING
+        ratio = DEFLATE_RATIO if dataset.compression == "gzip" else MAX_COMPRESSION_RATIO
     if elsewhere or not math.prod(shape):
         return
     size = path.stat().st_size
@@ -253,7 +253,7 @@ def check_dataset(dataset: Any, path: Path) -> None:
         chunk = f"a chunk of shape {tuple(chunks)}"
         check_size(itemsize * math.prod(chunks), size, chunk, ratio=ratio)
         # Unwritten chunks take no space, but reading them takes time.
-        check_size(itemsize * math.prod(shape), size, shape, ratio=MOST_UNPACKING)
+        check_size(itemsize * math.prod(shape), size, shape, ratio=MAX_COMPRESSION_RATIO)
 
 
 def _dataset(h5py: Any, file: Any, inside: str) -> Any:

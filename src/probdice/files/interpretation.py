@@ -22,7 +22,7 @@ import numpy as np
 from probdice.data.geometry import Geometry
 from probdice.data.lazy_arrays import Dropped, Scaled, Stacked, blocks
 from probdice.data.segmentation import Array, Segmentation
-from probdice.data.value_checks import BACKGROUND, MASK, NORMALISE, Sums, zeros_and_ones
+from probdice.data.value_checks import MASK, SUMS_BACKGROUND, SUMS_NORMALISE, Sums, zeros_and_ones
 from probdice.errors import FormatError, GeometryError, InputError, Note, Option
 from probdice.files.masks import label_map_by_priority, priority_option, shared_pixels
 from probdice.files.model import Image
@@ -251,9 +251,9 @@ def _no_masks(priority: Sequence[str], value: float | None) -> InputError:
         priority_option(priority),
         f" applies only to masks of 0 and 1, but the input contains {content}. For probabilities, "
         "pass ",
-        NORMALISE,
+        SUMS_NORMALISE,
         " or ",
-        BACKGROUND,
+        SUMS_BACKGROUND,
     )
 
 

@@ -44,8 +44,8 @@ __all__ = ["ITK", "METAIMAGE", "of_simpleitk"]
 READS = (".nrrd", ".nhdr", ".vtk", ".gipl", ".mnc", ".mrc")
 WRITES = (".nrrd", ".mha")  # single files; a pair of .mhd and .raw cannot be replaced atomically
 MAGIC = {b"NRRD0": "NrrdImageIO", b"# vtk DataFile": "VTKImageIO"}
-PACKED = ("MINCImageIO",)  # readers of formats that may be gzipped internally
-WIDEST = 8  # largest number of bytes that one character of text may become
+GZIPPED_READERS = ("MINCImageIO",)  # readers of formats that may be gzipped internally
+MAX_BYTES_PER_CHARACTER = 8  # largest number of bytes that one character of text may become
 VTK_BINARY = re.compile(rb"\n\s*binary", re.IGNORECASE)
 VTK_VALUES = re.compile(
     rb"\n(?:color_)?(?:scalars|vectors|tensors)[^\n]*\n(?:lookup_table[^\n]*\n)?", re.IGNORECASE
@@ -54,7 +54,7 @@ VTK_LENGTHS = re.compile(rb"\n\s*dimensions\s+(\d+)\s+(\d+)\s+(\d+)", re.IGNOREC
 NRRD_UNITS = re.compile(r"^space units:(.*)", re.MULTILINE | re.IGNORECASE)
 META_OBJECT = re.compile(rb"ObjectType\s*=\s*Image\s")  # the first line that MetaIO writes
 GIPL_HEADER = 256  # bytes
-MOST_AXES = 4  # three spatial axes and one region axis
+MAX_IMAGE_AXES = 4  # three spatial axes and one region axis
 BY_NAME = (".mnc", ".mrc", ".gipl", ".gipl.gz")  # recognised by suffix only
 
 
@@ -95,8 +95,10 @@ def _read(source: Source) -> Image:
 
 def _run_in_child(source: Source, reader: Any, *, returns: Any) -> ReaderResult:
     expect("SimpleITK", "itk", "reading this format")
-    most = source.max_bytes
-    return run_in_child(reader, source.path, returns=returns, library="SimpleITK", max_bytes=most)
+    max_bytes = source.max_bytes
+    return run_in_child(
+        reader, source.path, returns=returns, library="SimpleITK", max_bytes=max_bytes
+    )
 
 
 class _Header(TypedDict):
@@ -259,8 +261,8 @@ def _shape(reader: Any) -> tuple[int, ...]:
     shape = tuple(int(length) for length in reader.GetSize())
     if min(shape, default=0) < 1:
         raise FormatError(f"contains no voxels: its shape is {shape}")
-    if len(shape) > MOST_AXES:
-        raise FormatError(f"has shape {shape}: expected at most {MOST_AXES} axes")
+    if len(shape) > MAX_IMAGE_AXES:
+        raise FormatError(f"has shape {shape}: expected at most {MAX_IMAGE_AXES} axes")
     return shape
 
 
@@ -307,10 +309,10 @@ def _check_header(sitk: Any, reader: Any, source: Source, io: str) -> None:
     else:
         stored = source.path.stat().st_size - (0 if packed else _header_size(source.head, io))
         ratio = 1
-        if packed or io in PACKED:
+        if packed or io in GZIPPED_READERS:
             ratio = DEFLATE_RATIO
         elif io == "VTKImageIO" and not VTK_BINARY.search(source.head):
-            ratio = WIDEST
+            ratio = MAX_BYTES_PER_CHARACTER
         check_size(needed, stored, shape, ratio=ratio)
     check_memory(needed, shape, source.max_bytes)
     grant(needed)
@@ -332,13 +334,13 @@ def _voxels_in_header(head: bytes, io: str) -> int | None:
             return 0
         return math.prod(max(1, int(length)) for length in struct.unpack_from(">4H", head))
     if io == "MRCImageIO":
-        return math.prod(_mrc_number(head, place) for place in (0, 4, 8))
+        return math.prod(_mrc_number(head, offset) for offset in (0, 4, 8))
     return None
 
 
-def _mrc_number(head: bytes, place: int) -> int:
+def _mrc_number(head: bytes, offset: int) -> int:
     order: Literal["little", "big"] = "big" if head[212:213] == b"\x11" else "little"
-    return max(0, int.from_bytes(head[place : place + 4], order, signed=True))
+    return max(0, int.from_bytes(head[offset : offset + 4], order, signed=True))
 
 
 def _header_size(head: bytes, io: str) -> int:

@@ -7,7 +7,7 @@ from probdice.compiler.jit import kernel
 
 __all__ = ["is_valid"]
 
-CLEAR, END, FIRST, MOST = 256, 257, 258, 4096  # special codes, and the largest number of codes
+CLEAR, END, FIRST, MAX_CODES = 256, 257, 258, 4096  # special codes, and the largest number of codes
 
 
 @kernel
@@ -37,7 +37,7 @@ def is_valid(packed: NDArray[np.uint8]) -> bool:
                 return False
             fresh = False
         else:
-            if code > next_code or next_code == MOST:
+            if code > next_code or next_code == MAX_CODES:
                 return False
             next_code += 1
             if next_code == (1 << width) - 1 and width < 12:

@@ -16,7 +16,7 @@ from probdice.data.geometry import Geometry
 from probdice.data.lazy_arrays import boxes
 from probdice.data.pixel_words import PixelWords, words_for_axes
 from probdice.data.segmentation import Segmentation
-from probdice.data.value_checks import BACKGROUND
+from probdice.data.value_checks import SUMS_BACKGROUND
 from probdice.errors import FormatError, InputError, Note, Option
 from probdice.method.region_labels import Label, listed, shown_labels
 
@@ -62,7 +62,7 @@ class SharedPixels:
             f"regions, use ",
             self.option,
             f". To divide {it} equally, pass ",
-            BACKGROUND,
+            SUMS_BACKGROUND,
         )
 
     @property
@@ -96,9 +96,9 @@ def shared_pixels(
     for box in boxes(masks[0]):
         blocks = [np.asarray(mask[box]) != 0 for mask in masks]
         volumes += [np.count_nonzero(block) for block in blocks]
-        several = np.add.reduce(blocks, dtype=np.uint16) > 1
-        pixels += int(np.count_nonzero(several))
-        sharing |= [bool((block & several).any()) for block in blocks]
+        is_shared = np.add.reduce(blocks, dtype=np.uint16) > 1
+        pixels += int(np.count_nonzero(is_shared))
+        sharing |= [bool((block & is_shared).any()) for block in blocks]
     order = [k for k in np.argsort(volumes, kind="stable").tolist() if sharing[k]]
     words = words_for_axes(len(masks[0].shape), geometry)
     return SharedPixels(pixels, tuple(names[k] for k in order), words)
@@ -121,9 +121,9 @@ def label_map_by_priority(
     note of kind "priority".
     """
     shown = shown_labels(labels, names)
-    places = {str(label): k for k, label in enumerate(shown)}
-    unknown = [name for name in priority if name not in places]
-    first = [places[name] for name in priority if name in places]
+    index_of = {str(label): k for k, label in enumerate(shown)}
+    unknown = [name for name in priority if name not in index_of]
+    first = [index_of[name] for name in priority if name in index_of]
     last = [k for k in range(len(masks)) if k not in first]
     codes: NDArray[np.uint16] = np.zeros(tuple(masks[0].shape), np.uint16)
     shared = undecided = 0
@@ -133,10 +133,10 @@ def label_map_by_priority(
         for k in reversed([*first, *last]):
             codes[box][blocks[k]] = k + 1
         if len(last) > 1:
-            several = np.add.reduce([blocks[k] for k in last], dtype=np.uint16) > 1
+            is_shared = np.add.reduce([blocks[k] for k in last], dtype=np.uint16) > 1
             for k in first:
-                several &= ~blocks[k]
-            undecided += int(np.count_nonzero(several))
+                is_shared &= ~blocks[k]
+            undecided += int(np.count_nonzero(is_shared))
     regions = f", but the regions are {listed(shown, 20)}"
     words = words_for_axes(codes.ndim, geometry)
     if undecided:

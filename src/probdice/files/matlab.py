@@ -85,9 +85,9 @@ def _run_in_child(
     if _is_hdf5(source):
         expect("h5py", "hdf5", "reading MATLAB 7.3")
         library = "h5py"
-    most = source.max_bytes
+    max_bytes = source.max_bytes
     answer = run_in_child(
-        reader, source.path, *arguments, returns=returns, library=library, max_bytes=most
+        reader, source.path, *arguments, returns=returns, library=library, max_bytes=max_bytes
     )
     if returns is None and len(answer.arrays) != 1:
         raise corrupt(f"the result of {library} is invalid")

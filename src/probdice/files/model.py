@@ -190,10 +190,10 @@ def _missing(library: str, extra: str, what: str) -> MissingExtraError:
     )
 
 
-def as_colour(values: Sequence[Any], most: float) -> str | None:
-    """Convert red, green and blue (0 to `most`) to "#RRGGBB", or invalid values to None."""
+def as_colour(values: Sequence[Any], max_value: float) -> str | None:
+    """Convert red, green and blue (0 to `max_value`) to "#RRGGBB", or invalid values to None."""
     try:
-        red, green, blue = (round(255 * float(value) / most) for value in values)
+        red, green, blue = (round(255 * float(value) / max_value) for value in values)
     except (TypeError, ValueError, OverflowError):
         return None
     if not all(0 <= value <= 255 for value in (red, green, blue)):

@@ -34,7 +34,7 @@ from probdice.method.region_labels import COLOUR, Label, listed
 from probdice.text.escaping import printable
 
 __all__ = [
-    "Names",
+    "NamesInput",
     "labels_in",
     "read_names",
     "read_unions",
@@ -45,9 +45,9 @@ __all__ = [
 
 SHORT_RANGE = 2**20  # largest range of labels whose lookup table fits in the cache
 
-Names = str | os.PathLike[str] | Mapping[Any, str] | Sequence[str]
+NamesInput = str | os.PathLike[str] | Mapping[Any, str] | Sequence[str]
 
-LARGEST = 1 << 24  # largest table in bytes; the largest known table has about 100,000 bytes
+MAX_TABLE_BYTES = 1 << 24  # largest table in bytes; the largest known table has about 100,000 bytes
 TRIPLE = r"\s+(?P<red>\d+)\s+(?P<green>\d+)\s+(?P<blue>\d+)"
 FREESURFER = re.compile(r"(?P<label>-?\d+)\s+(?P<name>\S.*?)" + TRIPLE + r"(?:\s+\d+)?")  # Slicer
 ITK_SNAP = re.compile(r"(?P<label>\d+)" + TRIPLE + r'(?:\s+[\d.]+){3}\s+"(?P<name>.*)"')
@@ -60,7 +60,9 @@ EXPECTED = (
 )
 
 
-def with_names(segmentation: Segmentation, names: Names, *, required: bool = True) -> Segmentation:
+def with_names(
+    segmentation: Segmentation, names: NamesInput, *, required: bool = True
+) -> Segmentation:
     """Add names to the labels or regions of a segmentation.
 
     If the names are from a table, labels that do not occur in a label map are ignored. If the names
@@ -140,7 +142,7 @@ def read_names(path: str | os.PathLike[str], *, channels: bool = False) -> dict[
     file = Path(path)
     try:
         with file.open("rb") as stream:
-            content = stream.read(LARGEST + 1)
+            content = stream.read(MAX_TABLE_BYTES + 1)
     except OSError as error:
         raise FormatError(f"{path}: cannot be read: {error.strerror or error}") from error
     try:
@@ -188,7 +190,7 @@ def read_unions(path: str | os.PathLike[str]) -> dict[str, tuple[Label, ...]]:
 
 
 def _parsed(content: bytes, channels: bool) -> dict[Label, Entry]:
-    if len(content) > LARGEST or b"\0" in content:
+    if len(content) > MAX_TABLE_BYTES or b"\0" in content:
         raise FormatError(f"not a table of names; {EXPECTED}")
     try:
         text = content.decode("utf-8-sig")
@@ -334,7 +336,7 @@ def _colour(parts: Sequence[Any]) -> str | None:
     return as_colour(parts[:3], 255)
 
 
-def _entries(names: Names, *, channels: bool) -> dict[Label, Entry]:
+def _entries(names: NamesInput, *, channels: bool) -> dict[Label, Entry]:
     if isinstance(names, str | os.PathLike):
         return read_names(names, channels=channels)
     if isinstance(names, Mapping):
@@ -426,7 +428,7 @@ def _distinct(values: NDArray[Any]) -> list[int]:
         return [int(value) for value in np.unique(values).tolist()]
     seen = np.zeros(int(highest) - int(lowest) + 1, np.bool_)
     seen[(values - lowest).astype(np.intp)] = True
-    return [int(lowest) + int(place) for place in np.flatnonzero(seen).tolist()]
+    return [int(lowest) + int(offset) for offset in np.flatnonzero(seen).tolist()]
 
 
 def _label(text: str) -> Label:

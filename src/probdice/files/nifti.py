@@ -38,9 +38,9 @@ from probdice.files.sources import open_source
 __all__ = ["NIFTI", "of_nibabel", "other_half", "stored_values"]
 
 HEADER = 352  # number of bytes in a NIfTI-1 header, including the extension flag
-LONGEST = 1 << 24  # largest number of bytes that are searched for a label table
-LONGEST_AXIS = 32767  # largest length of an axis in NIfTI-1
-LONGEST_TRAILER = 1 << 22  # largest number of bytes that are read after the values of an MGH file
+MAX_SEARCHED_BYTES = 1 << 24  # largest number of bytes that are searched for a label table
+MAX_AXIS_LENGTH = 32767  # largest length of an axis in NIfTI-1
+MAX_TRAILER_BYTES = 1 << 22  # largest number of bytes that are read after the values of an MGH file
 MGH_COMMAND = 3  # tag of a command line in the history of the image
 LABEL = re.compile(
     r'<Label\s([^>]*?Key="(-?\d+)"[^>]*)>(?:<!\[CDATA\[(.*?)\]\]>|([^<]*))', re.DOTALL
@@ -131,9 +131,9 @@ def _write(path: Path, payload: Payload) -> None:
         description = description_of(payload, names=True, shape=axes < 3)
         trailer = _mgh_trailer(description) if description else b""
     else:
-        if max(shape) > LONGEST_AXIS:
+        if max(shape) > MAX_AXIS_LENGTH:
             raise InputError(
-                f"NIfTI stores up to {LONGEST_AXIS} voxels or regions along an axis, found "
+                f"NIfTI stores up to {MAX_AXIS_LENGTH} voxels or regions along an axis, found "
                 f"{max(shape)}. Write .nrrd, .zarr or .npz."
             )
         image = nibabel.Nifti1Image(array, affine, dtype=array.dtype)
@@ -182,7 +182,7 @@ def stored_values(
     with path.open("rb") as stream:
         mapped = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
     content: bytes | mmap.mmap = mapped
-    trailing = LONGEST_TRAILER if _is_mgh(head) else 0
+    trailing = MAX_TRAILER_BYTES if _is_mgh(head) else 0
     if is_gzipped(mapped[:2]):
         check_size(needed, len(mapped), header.shape, ratio=DEFLATE_RATIO)
         check_memory(needed, header.shape, max_bytes)
@@ -195,7 +195,7 @@ def stored_values(
     if trailing:
         extensions = bytes(content[needed : needed + trailing])
     else:
-        last = min(header.offset, LONGEST) if head[344:347] == b"n+1" else 0
+        last = min(header.offset, MAX_SEARCHED_BYTES) if head[344:347] == b"n+1" else 0
         extensions = bytes(content[HEADER:last])
     values = np.ndarray(header.shape, header.dtype, buffer=content, offset=header.offset, order="F")
     return values, extensions

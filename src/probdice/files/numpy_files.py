@@ -48,9 +48,10 @@ from probdice.files.unsupported import archive_of
 
 __all__ = ["NPY", "NPZ", "label_image", "member", "regions_of_plain"]
 
-WRITTEN = ("labels", "regions", "map")  # keys that `write` uses for values
-BESIDE = ("affine", "names", DESCRIPTION)  # keys of other data; only older versions wrote "names"
-SMALL = 1 << 26  # memory limit in bytes for each item of other data
+VALUE_KEYS = ("labels", "regions", "map")  # keys that `write` uses for values
+# Keys of other data; only older versions wrote "names".
+METADATA_KEYS = ("affine", "names", DESCRIPTION)
+MAX_METADATA_BYTES = 1 << 26  # memory limit in bytes for each item of other data
 PIECE = 1 << 18  # number of bytes per read, which fit in the CPU cache
 LABEL_FILES = (".nii.gz", ".nii", ".nrrd", ".mha", ".mhd", ".tif", ".tiff", ".png")  # of nnU-Net
 OBJECTS = (
@@ -111,14 +112,16 @@ def _read_npz(source: Source) -> Image:
         key = _key(source.inside.strip("/"), list(members))
         array = member(archive, members[key], source.max_bytes)
         affine, names, description = (
-            member(archive, members[name], SMALL) if key in WRITTEN and name in members else None
-            for name in BESIDE
+            member(archive, members[name], MAX_METADATA_BYTES)
+            if key in VALUE_KEYS and name in members
+            else None
+            for name in METADATA_KEYS
         )
     if affine is not None and affine.dtype.kind not in "iuf":
         raise corrupt(f"its affine must be numeric, found {affine.dtype}")
     if key == "probabilities" and array.ndim == 4:
         return _nnunet(source.path, array)
-    if key not in WRITTEN:
+    if key not in VALUE_KEYS:
         return Image(array, regions=regions_of_plain(array), assumed=True)
     image = Image(array, regions=0 if key == "regions" else None, affine=affine)
     if description is not None:
@@ -241,7 +244,7 @@ def _key(wanted: str, keys: list[str]) -> str:
     """
     if not wanted and "probabilities" in keys:
         return "probabilities"
-    values = keys if wanted else [key for key in keys if key not in BESIDE]
+    values = keys if wanted else [key for key in keys if key not in METADATA_KEYS]
     return select_name(wanted, values, "arrays", "file.npz:")
 
 

@@ -23,7 +23,7 @@ __all__ = [
     "zlib_module",
 ]
 
-SURPLUS = 1 << 26  # most bytes that may follow the values, such as metadata in MGH files
+MAX_TRAILING_BYTES = 1 << 26  # most bytes that may follow the values, such as metadata in MGH files
 PIECE = 1 << 20
 
 
@@ -36,8 +36,9 @@ def unpack(path: Path, size: int, trailing: int = 0) -> bytes:
     """Decompress a gzipped file, and return the first `size` bytes and up to `trailing` more.
 
     The result is shorter if the decompressed file is shorter. The checksum is at the end of the
-    file, so the remaining bytes are also decompressed, and then discarded. If more than `SURPLUS`
-    bytes remain, an error is raised, because a small file may decompress to terabytes.
+    file, so the remaining bytes are also decompressed, and then discarded. If more than
+    `MAX_TRAILING_BYTES` bytes remain, an error is raised, because a small file may decompress to
+    terabytes.
     """
     whole = _unpack_at_once(path, size, trailing)
     if whole is not None:
@@ -150,7 +151,7 @@ def zlib_module() -> Any:
 
 
 def _check_surplus(surplus: int, size: int) -> None:
-    if surplus > SURPLUS:
+    if surplus > MAX_TRAILING_BYTES:
         raise FormatError(
             f"decompresses to far more than the {size} bytes that its header describes. The header "
             f"may be corrupt. Write the file again."

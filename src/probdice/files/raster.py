@@ -60,7 +60,8 @@ LZW = 5  # TIFF compression code
 UNPACKING = {1: 1, LZW: 4096, 8: DEFLATE_RATIO, 32946: DEFLATE_RATIO, 32773: 128}
 BMP_HEADERS = (12, 40, 52, 56, 64, 108, 124)  # possible header sizes in bytes
 BMP_UNPACKING = 128  # largest compression ratio: a run of 255 pixels takes two bytes
-MOST_UNPACKING = 1 << 16  # largest compression ratio of other codes, such as Zstandard and fax
+# Largest compression ratio of other codes, such as Zstandard and fax.
+MAX_COMPRESSION_RATIO = 1 << 16
 
 
 def _is_png(source: Source) -> bool:
@@ -141,11 +142,11 @@ def pixels(picture: Any, mode: str = "") -> NDArray[Any]:
     return array
 
 
-def _palette_colours(palette: NDArray[Any], most: int) -> dict[int, str]:
+def _palette_colours(palette: NDArray[Any], max_value: int) -> dict[int, str]:
     """Return the colours of palette indices, or {} if the palette is grey."""
     if (palette == palette[:, :1]).all():
         return {}
-    colours = {k: as_colour(row, most) for k, row in enumerate(palette.tolist())}
+    colours = {k: as_colour(row, max_value) for k, row in enumerate(palette.tolist())}
     return {k: colour for k, colour in colours.items() if colour}
 
 
@@ -335,7 +336,7 @@ def _tiff_values(source: Source, series: Any, byteorder: str) -> NDArray[Any]:
             "again, not as a sparse file."
         )
     compression = whole_number(compression, "compression")
-    check_size(needed, stored, shape, ratio=UNPACKING.get(compression, MOST_UNPACKING))
+    check_size(needed, stored, shape, ratio=UNPACKING.get(compression, MAX_COMPRESSION_RATIO))
     check_memory(needed, shape, source.max_bytes)
     if compression == LZW:
         _check_lzw(source, pages)

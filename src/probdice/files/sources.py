@@ -37,7 +37,7 @@ HEAD = 4096  # largest size of `Source.head` in bytes; magic numbers end before 
 # Suffixes after which a colon and the path of an array inside the file may follow.
 INSIDE = (".h5", ".hdf5", ".hdf", ".ilp", ".npz", ".mat", ".gii", ".dlabel.nii", ".dscalar.nii")
 EXPECTED = "the path of a file, an image, or a list of them, one per region"
-NAMED = re.compile(r"\s*([^=/\\:]+?)\s*=\s*(.+)")  # csf=pve_0.nii.gz; not ./a=b.nii.gz
+NAMED_FILE = re.compile(r"\s*([^=/\\:]+?)\s*=\s*(.+)")  # csf=pve_0.nii.gz; not ./a=b.nii.gz
 
 
 @dataclass(frozen=True)
@@ -207,7 +207,7 @@ def _split(path: str) -> list[NamedInput]:
     texts = [text.strip() for text in path.split(",") if text.strip()]
     parts: list[NamedInput] = []
     for text in texts or [path]:
-        named = None if os.path.exists(split_inside(text)[0]) else NAMED.fullmatch(text)
+        named = None if os.path.exists(split_inside(text)[0]) else NAMED_FILE.fullmatch(text)
         if named:
             parts.append(NamedInput(_only(named[2], named[1]), named[1]))
         else:

@@ -18,7 +18,7 @@ from probdice.files.surface_maps import structure_of_file
 __all__ = ["surface_of"]
 
 FREESURFER = b"\xff\xff\xfe"  # the first bytes of triangle files
-FARTHEST = 1e6  # largest coordinate in millimetres
+MAX_COORDINATE = 1e6  # largest coordinate in millimetres
 ROW = 12  # size of a vertex or a triangle in bytes: three 32-bit numbers
 
 
@@ -43,11 +43,11 @@ def surface_of(source: Source) -> Surface:
             f"expected 3 coordinates per vertex and 3 vertices per triangle, found arrays of shape "
             f"{points.shape} and {triangles.shape}"
         )
-    valid = (np.abs(points) <= FARTHEST).all()  # false for NaN
+    valid = (np.abs(points) <= MAX_COORDINATE).all()  # false for NaN
     if not valid or not ((triangles >= 0) & (triangles < len(points))).all():
         raise corrupt(
-            f"a coordinate is not between −{FARTHEST:g} and {FARTHEST:g} mm, or a triangle refers "
-            f"to a vertex that does not exist"
+            f"a coordinate is not between −{MAX_COORDINATE:g} and {MAX_COORDINATE:g} mm, or a "
+            f"triangle refers to a vertex that does not exist"
         )
     structure = structure or structure_of_file(source.path.name)
     return Surface(points, triangles, structure, str(source.path))

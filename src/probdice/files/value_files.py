@@ -20,8 +20,8 @@ from probdice.files.packed import is_gzipped, verify_stream
 
 __all__ = ["Values", "check_stored", "check_sums", "metaimage_values", "nrrd_values"]
 
-LONGEST = 1 << 24  # largest header in bytes; headers may list many segments
-MOST_FILES = 1 << 16
+MAX_HEADER_BYTES = 1 << 24  # largest header in bytes; headers may list many segments
+MAX_FILES = 1 << 16
 # Largest number of bytes of values per stored byte. One character of text may become eight bytes.
 UNPACKING = {"raw": 1, "text": 8, "packed": DEFLATE_RATIO}
 Encoding = Literal["raw", "packed", "text"]
@@ -143,9 +143,9 @@ def _is_true(fields: dict[str, str], name: str) -> bool:
 
 def _header_lines(stream: BinaryIO) -> Iterator[str]:
     """Yield the lines of a text header, and raise an error if the header is too long."""
-    while line := stream.readline(LONGEST):
-        if stream.tell() > LONGEST:
-            raise corrupt(f"its header is longer than {LONGEST} bytes")
+    while line := stream.readline(MAX_HEADER_BYTES):
+        if stream.tell() > MAX_HEADER_BYTES:
+            raise corrupt(f"its header is longer than {MAX_HEADER_BYTES} bytes")
         yield line.decode(errors="surrogateescape")
 
 
@@ -158,7 +158,7 @@ def _numbered(pattern: str) -> list[str]:
     if match is None:
         return []
     first, last, step = int(match[2]), int(match[3]), int(match[4] or 1)
-    return [match[1] % number for number in range(first, last + 1, step or 1)[:MOST_FILES]]
+    return [match[1] % number for number in range(first, last + 1, step or 1)[:MAX_FILES]]
 
 
 def _nrrd_encoding(name: str) -> Encoding:
@@ -185,7 +185,7 @@ def _after_lines(file: Path, start: int, count: int) -> int:
         return start
     with file.open("rb") as stream:
         stream.seek(start)
-        for _ in range(min(count, LONGEST)):
-            if not stream.readline(LONGEST):
+        for _ in range(min(count, MAX_HEADER_BYTES)):
+            if not stream.readline(MAX_HEADER_BYTES):
                 break
         return stream.tell()

@@ -51,21 +51,21 @@ def payload_of(value: Segmentation | ArrayLike, geometry: Geometry | None) -> Pa
             payload = Payload(array.astype(np.float32), "map", geometry)
         else:
             payload = Payload(_smallest(array), "labels", geometry)
-    place, shape = payload.geometry, payload.shape
-    if place is not None and place.shape != shape:
-        raise InputError(f"geometry has shape {place.shape}, but the image has shape {shape}")
+    grid, shape = payload.geometry, payload.shape
+    if grid is not None and grid.shape != shape:
+        raise InputError(f"geometry has shape {grid.shape}, but the image has shape {shape}")
     return payload
 
 
 def described_payload(value: Segmentation, array: Any, geometry: Geometry | None) -> Payload:
     """Combine an array, which may already be stored, with the metadata of a segmentation."""
-    place = value.geometry if geometry is None else geometry
+    grid = value.geometry if geometry is None else geometry
     if value.crisp:
-        return Payload(array, "labels", place, label_names=value.names, colours=value.colours)
+        return Payload(array, "labels", grid, label_names=value.names, colours=value.colours)
     return Payload(
         array,
         "foreground" if value.reading == "foreground" else "probabilities",
-        place,
+        grid,
         region_labels=value.labels,
         region_names=tuple(value.names.get(k) for k in range(len(value.labels))),
         colours=value.colours,
@@ -85,11 +85,11 @@ def check_vertices(file_format: Format, payload: Payload) -> None:
 
 
 def write_atomically(
-    path: str, file_format: Format, payload: Payload, *, alone: bool = False
+    path: str, file_format: Format, payload: Payload, *, has_lock: bool = False
 ) -> None:
     """Write a file. If writing fails, remove the incomplete file.
 
-    For `alone`, see `atomic_files.replacing`.
+    For `has_lock`, see `atomic_files.replacing`.
     """
     assert file_format.write is not None
     if file_format.folder:
@@ -100,7 +100,7 @@ def write_atomically(
     suffix = next(
         s for s in sorted(file_format.writes, key=len, reverse=True) if path.lower().endswith(s)
     )
-    with replacing(Path(path), suffix, alone=alone) as partial:
+    with replacing(Path(path), suffix, has_lock=has_lock) as partial:
         file_format.write(partial, payload)
 
 
@@ -130,7 +130,7 @@ def _probabilities(value: Segmentation) -> NDArray[Any]:
         part = value.array[:, start : start + step]
         values = np.asarray(part, dtype).reshape(count, -1)
         fault = examine_values(values, value.reading)
-        value.refuse(fault and fault.moved(partial(add, start * row)))
+        value.raise_if_invalid(fault and fault.moved(partial(add, start * row)))
         array[:, start : start + step] = as_probabilities(values, value.reading).reshape(part.shape)
     return array
 

@@ -39,9 +39,9 @@ from probdice.files.sources import is_store, is_url
 
 __all__ = ["ZARR", "NewStore", "ZarrArray", "is_upright"]
 
-MOST_CHUNKS = 1 << 20  # largest number of chunks along an axis
-# A chunk may have at most LARGE bytes or, for large images, PADDED times the bytes of the image.
-LARGE, PADDED = 1 << 25, 8
+MAX_CHUNKS_PER_AXIS = 1 << 20  # largest number of chunks along an axis
+# Largest size of a chunk in bytes, and largest ratio of the size of a larger chunk to its image.
+MAX_CHUNK_BYTES, MAX_CHUNK_RATIO = 1 << 25, 8
 EDGE = {1: 2**20, 2: 1024, 3: 128}  # edge length of written chunks, by the number of axes
 CHANNEL = {"c", *REGION_DIMENSIONS}
 
@@ -216,8 +216,8 @@ def _check_chunks(node: Any) -> None:
     check_chunk_size(node.shape, node.chunks, node.dtype.itemsize)
     if (
         min(node.chunks, default=1) < 1
-        or max(counts, default=0) > MOST_CHUNKS
-        or size > max(LARGE, PADDED * image)
+        or max(counts, default=0) > MAX_CHUNKS_PER_AXIS
+        or size > max(MAX_CHUNK_BYTES, MAX_CHUNK_RATIO * image)
     ):
         raise corrupt(
             f"its chunks of shape {tuple(node.chunks)} are empty, too many or too large for its "
@@ -273,13 +273,15 @@ class ZarrArray(Lazy):
             range(start // step, -(-stop // step))
             for (start, stop, _), step in zip(bounds, length, strict=True)
         ]
-        for place in product(*touched):
+        for chunk_index in product(*touched):
             try:
                 self.array[
-                    tuple(slice(k * n, (k + 1) * n) for k, n in zip(place, length, strict=True))
+                    tuple(
+                        slice(k * n, (k + 1) * n) for k, n in zip(chunk_index, length, strict=True)
+                    )
                 ]
             except Exception:
-                return place
+                return chunk_index
         return tuple(part.start for part in touched)
 
 

@@ -22,9 +22,10 @@ __all__ = ["largest_total", "least_total"]
 
 Integers = NDArray[np.int64]
 
-LARGEST_DENSE = 2**16  # a table with more cells is solved as a sparse table
+MAX_DENSE_TABLE = 2**16  # a table with more cells is solved as a sparse table
 BITS = 60  # bits of the largest integer saving, so that the sum of two savings fits in 64 bits
-BIDS = 8  # largest mean number of bids per row; more bids could raise prices by only small amounts
+# Largest mean number of bids per row; more bids could raise prices by only small amounts.
+MAX_BIDS_PER_ROW = 8
 PATIENCE = 48  # columns that searches visit per row, on average, before the auction with steps
 STEPS = (
     (20, 32),
@@ -70,7 +71,7 @@ def largest_total(
         return np.empty(0, np.int64)
     if shape[0] > shape[1]:  # rows are the side with fewer regions
         rows, columns, shape = columns, rows, (shape[1], shape[0])
-    if shape[0] * shape[1] > LARGEST_DENSE:
+    if shape[0] * shape[1] > MAX_DENSE_TABLE:
         return _sparse(rows, columns, savings, shape)
     table = np.zeros(shape)
     table[rows, columns] = np.negative(savings)
@@ -138,7 +139,7 @@ def _augmented(
     state[:2] = -1
     edges, owners = state[0, : shape[0]], state[1, : shape[1]]
     waiting = present.copy()
-    count = _kernels().bid(index, table, waiting, state, 0, BIDS * present.size)
+    count = _kernels().bid(index, table, waiting, state, 0, MAX_BIDS_PER_ROW * present.size)
     if _kernels().search(table, waiting[:count], state, PATIENCE * present.size):
         return index[edges[edges >= 0]]
 

@@ -9,7 +9,7 @@ from probdice.compiler.jit import inlined, inner, kernel
 __all__ = ["bid", "refine", "search", "shortest_paths", "take_dominant"]
 
 SWEEPS = 8  # sweeps over all rows between two searches for cycles of exchanges
-MOST_SWEEPS = 512  # sweeps after which pairs are dissolved and prices are no longer lowered
+MAX_SWEEPS = 512  # sweeps after which pairs are dissolved and prices are no longer lowered
 
 
 @kernel
@@ -202,7 +202,7 @@ def search(table: Any, waiting: Any, state: Any, patience: int) -> bool:
     """
     _, columns, savings, starts = table
     edges, u, v, distance = state[0], state[2], state[3], state[4]
-    owners, place, heap, ready = state[1], state[6], state[7], state[8]
+    owners, heap_index, heap, ready = state[1], state[6], state[7], state[8]
     for w in range(waiting.size):
         start = waiting[w]
         bound = 0
@@ -217,12 +217,12 @@ def search(table: Any, waiting: Any, state: Any, patience: int) -> bool:
         u[start] -= bound
         for t in range(tail):
             j = ready[t]
-            place[j] = 0
+            heap_index[j] = 0
             if distance[j] < bound:
                 v[j] += bound - distance[j]
                 u[owners[j]] -= bound - distance[j]
         for p in range(1, size + 1):
-            place[heap[p]] = 0
+            heap_index[heap[p]] = 0
         if patience >= 0:
             patience -= tail
             if patience < 0:
@@ -250,7 +250,7 @@ def _shortest_augmenting_path(
     """
     _, columns, savings, starts = table
     owners, u, v, distance = state[1], state[2], state[3], state[4]
-    source, place, heap, ready = state[5], state[6], state[7], state[8]
+    source, heap_index, heap, ready = state[5], state[6], state[7], state[8]
     i = start
     end, leaver = -1, start
     head = tail = size = now = 0
@@ -274,20 +274,20 @@ def _shortest_augmenting_path(
                 if reach == now:
                     break
                 continue
-            p = place[j]
+            p = heap_index[j]
             if p > 0 and distance[j] <= reach:
                 continue
             distance[j] = reach
             source[j] = e
             if p == 0:
                 if reach == now:  # ties are explored breadth first, without the heap
-                    place[j] = 1
+                    heap_index[j] = 1
                     ready[tail] = j
                     tail += 1
                     continue
                 size += 1
                 p = size
-            _move_up(heap, place, distance, p, j)
+            _move_up(heap, heap_index, distance, p, j)
         if bound == now:
             break
         if head == tail:
@@ -296,7 +296,7 @@ def _shortest_augmenting_path(
             ready[tail] = heap[1]
             tail += 1
             size -= 1
-            _move_down(heap, place, distance, size)
+            _move_down(heap, heap_index, distance, size)
         j = ready[head]
         head += 1
         now = distance[j]
@@ -305,18 +305,18 @@ def _shortest_augmenting_path(
 
 
 @inlined
-def _move_up(heap: Any, place: Any, distance: Any, p: int, column: int) -> None:
+def _move_up(heap: Any, heap_index: Any, distance: Any, p: int, column: int) -> None:
     """Insert a column into the heap at position `p` or closer to the top."""
     while p > 1 and distance[heap[p >> 1]] > distance[column]:
         heap[p] = heap[p >> 1]
-        place[heap[p]] = p
+        heap_index[heap[p]] = p
         p >>= 1
     heap[p] = column
-    place[column] = p
+    heap_index[column] = p
 
 
 @inlined
-def _move_down(heap: Any, place: Any, distance: Any, size: int) -> None:
+def _move_down(heap: Any, heap_index: Any, distance: Any, size: int) -> None:
     """Remove the top of the heap, and put the last column in its place. `size` is the new size."""
     last = heap[size + 1]
     p = 1
@@ -327,11 +327,11 @@ def _move_down(heap: Any, place: Any, distance: Any, size: int) -> None:
         if distance[heap[child]] >= distance[last]:
             break
         heap[p] = heap[child]
-        place[heap[p]] = p
+        heap_index[heap[p]] = p
         p = child
     if size > 0:
         heap[p] = last
-        place[last] = p
+        heap_index[last] = p
 
 
 @inner
@@ -380,7 +380,7 @@ def refine(table: Any, state: Any) -> None:
             price = savings[edges[i]] - best
             if price < v[j]:
                 changed = True
-                if price < 0 or sweep > MOST_SWEEPS:
+                if price < 0 or sweep > MAX_SWEEPS:
                     owners[j] = edges[i] = -1
                     continue
                 v[j] = price

@@ -13,7 +13,7 @@ from probdice.method.sides import SIDES, Both, Side, other
 __all__ = [
     "NO_BACKGROUND",
     "Background",
-    "Places",
+    "BackgroundIndices",
     "background_group",
     "background_pair",
     "check_background",
@@ -24,12 +24,12 @@ __all__ = [
 ]
 
 Background = Both[Label]  # the label or name of the background of each side
-Places = Both[int | None]  # index of the background region of each side; None if absent
+BackgroundIndices = Both[int | None]  # index of the background region of each side; None if absent
 
-NO_BACKGROUND: Places = Both(None, None)
+NO_BACKGROUND: BackgroundIndices = Both(None, None)
 
 
-def find_background(overlap: Overlap, background: Background | None) -> Places:
+def find_background(overlap: Overlap, background: Background | None) -> BackgroundIndices:
     """Return the index of the background region of each side; None if it is absent.
 
     If the background is given by name and a side has no names, the number of the region with this
@@ -61,33 +61,37 @@ def named_background(background: Background) -> Option:
     return Option("background", python=f"background={background.to_dict()!r}", command=words)
 
 
-def without_background(overlap: Overlap, places: Places) -> Overlap:
+def without_background(overlap: Overlap, background_indices: BackgroundIndices) -> Overlap:
     """Return the overlap without the pairs that contain a background region."""
-    if places == NO_BACKGROUND:
+    if background_indices == NO_BACKGROUND:
         return overlap
-    meeting = overlap.meeting
-    inside = (meeting.rows != _index(places.reference)) & (
-        meeting.columns != _index(places.prediction)
+    overlapping = overlap.pairs
+    inside = (overlapping.rows != _index(background_indices.reference)) & (
+        overlapping.columns != _index(background_indices.prediction)
     )
-    pairs = Pairs(meeting.rows[inside], meeting.columns[inside], meeting.savings[inside])
-    return replace(overlap, meeting=pairs)
+    pairs = Pairs(
+        overlapping.rows[inside], overlapping.columns[inside], overlapping.savings[inside]
+    )
+    return replace(overlap, pairs=pairs)
 
 
-def background_pair(overlap: Overlap, places: Places) -> tuple[int, int] | None:
+def background_pair(
+    overlap: Overlap, background_indices: BackgroundIndices
+) -> tuple[int, int] | None:
     """Return the two background regions if both sides have a non-empty background, else None."""
-    row, column = places
+    row, column = background_indices
     if row is None or column is None:
         return None
     occupied = overlap.reference.volumes[row] > 0 and overlap.prediction.volumes[column] > 0
     return (row, column) if occupied else None
 
 
-def background_group(groups: Groups, places: Places) -> int | None:
+def background_group(groups: Groups, background_indices: BackgroundIndices) -> int | None:
     """Return the group of the background, or None if neither side has a non-empty background."""
     for side in SIDES:
-        place = places[side]
-        if place is not None and groups.numbers(side)[place] >= 0:
-            return int(groups.numbers(side)[place])
+        index = background_indices[side]
+        if index is not None and groups.group_indices(side)[index] >= 0:
+            return int(groups.group_indices(side)[index])
     return None
 
 
@@ -103,8 +107,8 @@ def foreground_share(common: Floats, group: int | None, pixels: float) -> float:
     return min(max(foreground / remaining_pixels, 0.0), 1.0) if remaining_pixels > 0 else nan
 
 
-def _index(place: int | None) -> int:
-    return -1 if place is None else place
+def _index(index: int | None) -> int:
+    return -1 if index is None else index
 
 
 def _find(overlap: Overlap, background: Background, side: Side) -> int | None:

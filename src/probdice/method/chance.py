@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from probdice.errors import TooLargeError
 from probdice.method.background import (
-    Places,
+    BackgroundIndices,
     background_group,
     find_background,
     foreground_share,
@@ -32,7 +32,7 @@ from probdice.method.matching import (
     has_classes,
 )
 from probdice.method.merging import sides_to_merge
-from probdice.method.overlap import LARGEST_TABLE, Floats, Overlap, Pairs, Regions
+from probdice.method.overlap import MAX_TABLE_PAIRS, Floats, Overlap, Pairs, Regions
 from probdice.method.pixel_passes import Distribution, Lists, Passes
 from probdice.method.region_labels import Label
 from probdice.method.scoring import NeedsImages, correspond, group_costs, key_lists, measure
@@ -40,13 +40,13 @@ from probdice.method.sides import SIDES, Both, Side, other
 
 __all__ = ["Chance", "adjusted", "chance_of"]
 
-SORTED = 2**11  # up to this number of pixels, values are always sorted instead of binned
+MAX_SORTED_PIXELS = 2**11  # up to this number of pixels, values are always sorted instead of binned
 BINS = 2**11, 2**15  # numbers of bins; the second is used if the first is not accurate enough
-ACCURATE = 5e-6  # largest error of the binned result if sorted values fit in memory
-MOST_DRAWS = 2**20
-MOST_VALUES = 2**25  # largest number of values of both sides in memory at once
+MAX_BINNING_ERROR = 5e-6  # largest error of the binned result if sorted values fit in memory
+MAX_DRAWS = 2**20
+MAX_VALUES = 2**25  # largest number of values of both sides in memory at once
 SEED = 0
-UNDECIDED = 1e-6  # the adjusted score is NaN if 1 − chance is below this value
+MIN_MARGIN = 1e-6  # the adjusted score is NaN if 1 − chance is below this value
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Chance:
 def adjusted(score: float, chance: float) -> float:
     """Return (score − chance) / (1 − chance), or NaN if chance is almost 1."""
     margin = 1 - chance
-    return (score - chance) / margin if margin >= UNDECIDED else nan
+    return (score - chance) / margin if margin >= MIN_MARGIN else nan
 
 
 @dataclass(frozen=True)
@@ -95,14 +95,15 @@ def chance_of(
     `matched` is the correspondence before merging. It is reused if the matching fixes the groups.
     """
     background = matching.background
-    places, has_background = find_background(overlap, background), background is not None
+    background_indices = find_background(overlap, background)
+    has_background = background is not None
     if overlap.crisp and matching.by_overlap:
         merged_sides = sides_to_merge(matching.merge)
-        return _largest_with_largest(overlap, merged_sides, places).chance(
+        return _largest_with_largest(overlap, merged_sides, background_indices).chance(
             overlap.unit, has_background=has_background
         )
     if overlap.crisp and matching.fixes_groups:
-        return _given_agreement(overlap, matched, places).chance(
+        return _given_agreement(overlap, matched, background_indices).chance(
             overlap.unit, has_background=has_background
         )
     if overlap.separable:
@@ -120,7 +121,9 @@ def chance_of(
     return _sampled(overlap, matching, matched, images)
 
 
-def _largest_with_largest(overlap: Overlap, sides: Sequence[Side], places: Places) -> _Agreement:
+def _largest_with_largest(
+    overlap: Overlap, sides: Sequence[Side], background_indices: BackgroundIndices
+) -> _Agreement:
     """Return the agreement of two independent label maps that are matched by overlap.
 
     The expected overlap of two regions, as a share of the pixels, is the product of their shares.
@@ -129,7 +132,7 @@ def _largest_with_largest(overlap: Overlap, sides: Sequence[Side], places: Place
     components are matched and merged within their class.
     """
     agreement = 0.0
-    for shares in _shares(overlap, places):
+    for shares in _shares(overlap, background_indices):
         pairs = min(share.size for share in shares)
         agreement += float(np.dot(shares.reference[:pairs], shares.prediction[:pairs]))
         for side in sides:
@@ -137,13 +140,13 @@ def _largest_with_largest(overlap: Overlap, sides: Sequence[Side], places: Place
             agreement += float(shares[side][pairs:].sum()) * largest
     background = 1.0
     for side in SIDES:
-        place = places[side]
-        share = 0.0 if place is None else overlap.side(side).volumes[place] / overlap.pixels
+        index = background_indices[side]
+        share = 0.0 if index is None else overlap.side(side).volumes[index] / overlap.pixels
         background *= float(share)
     return _Agreement(agreement, background)
 
 
-def _shares(overlap: Overlap, places: Places) -> list[Both[Floats]]:
+def _shares(overlap: Overlap, background_indices: BackgroundIndices) -> list[Both[Floats]]:
     """Return the volumes of non-empty foreground regions as shares of the pixels, largest first.
 
     There is one entry per pair of corresponding classes of connected components. Without components
@@ -152,8 +155,8 @@ def _shares(overlap: Overlap, places: Places) -> list[Both[Floats]]:
     """
     foreground = Both(*(overlap.side(side).volumes / overlap.pixels for side in SIDES))
     for side in SIDES:
-        if places[side] is not None:
-            foreground[side][places[side]] = 0
+        if background_indices[side] is not None:
+            foreground[side][background_indices[side]] = 0
     if not has_classes(overlap):
         return [foreground.map(_largest_first)]
     codes, labels = zip(*(component_classes(overlap.side(side)) for side in SIDES), strict=True)
@@ -174,11 +177,13 @@ def _largest_first(shares: Floats) -> Floats:
     return np.sort(shares[shares > 0])[::-1]
 
 
-def _given_agreement(overlap: Overlap, groups: Groups, places: Places) -> _Agreement:
+def _given_agreement(
+    overlap: Overlap, groups: Groups, background_indices: BackgroundIndices
+) -> _Agreement:
     """Return the agreement of two independent label maps whose groups are fixed."""
     shares = Both(*(group_volumes(overlap, groups, side) / overlap.pixels for side in SIDES))
     agreement = shares.reference * shares.prediction
-    group = background_group(groups, places)
+    group = background_group(groups, background_indices)
     background = 0.0 if group is None else float(agreement[group])
     return _Agreement(float(agreement.sum()) - background, background)
 
@@ -203,7 +208,7 @@ def _from_table(independent: Overlap, matching: Matching, matched: Groups) -> Ch
 def _independent(overlap: Overlap, images: Passes | None) -> Overlap:
     """Return the expected overlap of independent sides, in which every pair of regions overlaps."""
     rows, columns = overlap.reference.occupied, overlap.prediction.occupied
-    if rows.size * columns.size > LARGEST_TABLE:
+    if rows.size * columns.size > MAX_TABLE_PAIRS:
         raise TooLargeError(
             f"the chance level of {rows.size} × {columns.size} regions requires the overlap of "
             f"every pair, which does not fit in memory"
@@ -225,7 +230,7 @@ def _independent(overlap: Overlap, images: Passes | None) -> Overlap:
         overlap,
         reference=_floating(overlap.reference),
         prediction=_floating(overlap.prediction),
-        meeting=pairs,
+        pairs=pairs,
     )
 
 
@@ -236,11 +241,11 @@ def _floating(regions: Regions) -> Regions:
 def _mean_minima(overlap: Overlap, images: Passes) -> Floats:
     """Return E min(p_i(X), q_j(Y)) for every pair of regions and independent pixels X and Y."""
     pixels = overlap.pixels
-    if pixels > SORTED:
+    if pixels > MAX_SORTED_PIXELS:
         for bins in BINS:
             p, q = images.distributions(bins)
             values = pixels * (len(p.counts) + len(q.counts))
-            if _accurate(p, q, pixels) or (bins == BINS[-1] and values > MOST_VALUES):
+            if _accurate(p, q, pixels) or (bins == BINS[-1] and values > MAX_VALUES):
                 return (_survival(p, pixels) * p.widths) @ _survival(q, pixels).T
     every = np.arange(pixels)
     sides = images.sample(Both(every, every)).map(lambda rows: np.sort(rows, axis=1))
@@ -256,7 +261,7 @@ def _mean_minimum(p: NDArray[Any], q: NDArray[Any]) -> float:
 
 
 def _accurate(p: Distribution, q: Distribution, pixels: int) -> bool:
-    """Return whether an upper bound of the binning error is at most `ACCURATE`.
+    """Return whether an upper bound of the binning error is at most `MAX_BINNING_ERROR`.
 
     For two values at relative positions a and b (0 to 1) within a bin, the error divided by the bin
     width is min(a, b) − a b, which is at most √(a (1 − a) b (1 − b)) and at most ¼. The bound of ¼
@@ -267,10 +272,10 @@ def _accurate(p: Distribution, q: Distribution, pixels: int) -> bool:
         error = (p_bounds * p.widths) @ q_bounds.T
         return float(error.max(axis=1).sum() / pixels**2)
 
-    if total(p.counts, q.counts) / 4 <= ACCURATE:
+    if total(p.counts, q.counts) / 4 <= MAX_BINNING_ERROR:
         return True
     bounds = (np.sqrt(side.shares * (side.counts - side.shares)) for side in (p, q))
-    return total(*bounds) <= ACCURATE
+    return total(*bounds) <= MAX_BINNING_ERROR
 
 
 def _survival(distribution: Distribution, pixels: int) -> Floats:
@@ -291,7 +296,7 @@ def _sampled(overlap: Overlap, matching: Matching, matched: Groups, images: Pass
     """
     sides = overlap.reference, overlap.prediction
     rows = sum(1 if side.crisp else len(side) for side in sides)
-    count = max(min(overlap.pixels, MOST_DRAWS, MOST_VALUES // rows), 2)
+    count = max(min(overlap.pixels, MAX_DRAWS, MAX_VALUES // rows), 2)
     rng = np.random.default_rng(SEED)
     positions = Both(*(np.sort(rng.integers(overlap.pixels, size=count)) for _ in SIDES))
     samples = images.sample(positions)
@@ -301,7 +306,7 @@ def _sampled(overlap: Overlap, matching: Matching, matched: Groups, images: Pass
         Both(samples.reference[..., part], samples.prediction[..., part])
         for part in np.array_split(order, 2)
     ]
-    halves = [images.drawn(part) for part in parts]
+    halves = [images.from_samples(part) for part in parts]
     matching_half = halves[0].overlap(overlap.similarity)
     rule = matching.match
     if rule == "labels":  # the sample may lack rare labels

@@ -12,22 +12,22 @@ from probdice.method.sides import SIDES, Both, Side, other
 
 __all__ = ["explained_by_counts", "explained_by_moments"]
 
-CONSTANT = 1e-12  # a smaller variance per pixel counts as zero
-DROPPED = 1e-10  # eigenvalues below this share of the largest are rounding errors
+MIN_VARIANCE = 1e-12  # a smaller variance per pixel counts as zero
+MIN_EIGENVALUE_RATIO = 1e-10  # eigenvalues below this share of the largest are rounding errors
 
 
 def explained_by_counts(overlap: Overlap) -> dict[Side, float]:
     """Compute Goodman and Kruskal's τ for each side of two label maps."""
-    meeting, pixels = overlap.meeting, overlap.pixels
-    counts = meeting.savings.astype(np.float64)
+    overlapping, pixels = overlap.pairs, overlap.pixels
+    counts = overlapping.savings.astype(np.float64)
     shares: dict[Side, float] = {}
     for side in SIDES:
-        predictors = meeting.columns if side == "reference" else meeting.rows
+        predictors = overlapping.columns if side == "reference" else overlapping.rows
         volumes = overlap.side(side).volumes.astype(np.float64)
         predictor_volumes = overlap.side(other(side)).volumes.astype(np.float64)
         variance = float(np.sum(volumes * (1 - volumes / pixels)))
         unexplained = float(np.sum(counts * (1 - counts / predictor_volumes[predictors])))
-        constant = variance <= CONSTANT * pixels
+        constant = variance <= MIN_VARIANCE * pixels
         shares[side] = nan if constant else min(max(1 - unexplained / variance, 0.0), 1.0)
     return shares
 
@@ -45,7 +45,7 @@ def explained_by_moments(moments: Moments, pixels: int) -> dict[Side, float]:
         predictor = other(side)
         covariance = cross if side == "reference" else cross.T
         variance = _variance(covariances[side], volumes[side], pixels)
-        if variance <= CONSTANT * pixels:
+        if variance <= MIN_VARIANCE * pixels:
             shares[side] = nan
             continue
         predictor_covariance = covariances[predictor]
@@ -72,7 +72,7 @@ def _covariance(
     if products is None:
         return None
     covariance: Floats = products - np.outer(volumes, volumes / pixels)
-    if covariance.sum() <= CONSTANT * pixels:
+    if covariance.sum() <= MIN_VARIANCE * pixels:
         largest = int(volumes.argmax())
         for rows in (covariance, covariance.T, cross):
             rows[largest] = 0
@@ -90,6 +90,6 @@ def _variance(covariance: Floats | None, volumes: Floats, pixels: int) -> float:
 def _explained_variance(covariance: Floats, predictor_covariance: Floats) -> float:
     """Return tr(C_qp C_pp⁺ C_pq)."""
     values, vectors = np.linalg.eigh(predictor_covariance)
-    positive = values > DROPPED * max(float(values.max(initial=0)), 0.0)
+    positive = values > MIN_EIGENVALUE_RATIO * max(float(values.max(initial=0)), 0.0)
     projected: NDArray[Any] = covariance @ vectors[:, positive]
     return float(np.sum(projected**2 / values[positive]))

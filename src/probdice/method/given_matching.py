@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from probdice.errors import InputError, Option
-from probdice.method.background import NO_BACKGROUND, Places
+from probdice.method.background import NO_BACKGROUND, BackgroundIndices
 from probdice.method.groups import Groups
 from probdice.method.overlap import Integers, Overlap, Pairs
 from probdice.method.region_labels import Label, listed
@@ -16,8 +16,8 @@ __all__ = [
     "GivenGroups",
     "GivenPairs",
     "check_fixed",
+    "group_indices_of_fixed",
     "groups_as_given",
-    "numbers_of_fixed",
     "without_lone_fixed",
 ]
 
@@ -52,13 +52,13 @@ class GivenGroups:
     def partners(self, label: Label | None) -> tuple[Label, ...]:
         """Return the prediction labels that correspond to a reference label."""
         return tuple(
-            one for reference, several in self.groups if label in reference for one in several
+            one for reference, labels in self.groups if label in reference for one in labels
         )
 
     def references(self, label: Label | None) -> tuple[Label, ...]:
         """Return the reference labels that correspond to a prediction label."""
         return tuple(
-            one for several, prediction in self.groups if label in prediction for one in several
+            one for labels, prediction in self.groups if label in prediction for one in labels
         )
 
     @property
@@ -93,8 +93,8 @@ def check_fixed(fixed: GivenPairs, overlaps: Sequence[Overlap]) -> None:
             )
 
 
-def numbers_of_fixed(
-    overlap: Overlap, fixed: GivenPairs, background: Places
+def group_indices_of_fixed(
+    overlap: Overlap, fixed: GivenPairs, background: BackgroundIndices
 ) -> tuple[dict[Side, Integers], int]:
     """Return the group numbers of the regions in the given pairs and of the background.
 
@@ -102,7 +102,7 @@ def numbers_of_fixed(
     without a region are skipped. The regions that are paired with such a label form a group without
     regions on the other side.
     """
-    numbers = {side: np.full(len(overlap.side(side)), -1, np.int64) for side in SIDES}
+    group_indices = {side: np.full(len(overlap.side(side)), -1, np.int64) for side in SIDES}
     group_of: dict[tuple[int | None, Label | None], int] = {}
     for prediction_label, reference_label in fixed.pairs:
         i = overlap.reference.find(reference_label)
@@ -111,16 +111,16 @@ def numbers_of_fixed(
         absent_label = reference_label if i is None else None
         number = group_of.setdefault((i, absent_label), len(group_of))
         if i is not None:
-            numbers["reference"][i] = number
+            group_indices["reference"][i] = number
         if j is not None:
-            if numbers["prediction"][j] not in (-1, number):
+            if group_indices["prediction"][j] not in (-1, number):
                 raise InputError(
                     f"match pairs prediction region {overlap.prediction.label(j)!r} with several "
                     f"reference regions, one of which is {reference_label!r}. Pair every "
                     f"prediction region with one reference region."
                 )
-            numbers["prediction"][j] = number
-    return numbers, _with_background(numbers, background, len(group_of))
+            group_indices["prediction"][j] = number
+    return group_indices, _with_background(group_indices, background, len(group_of))
 
 
 def without_lone_fixed(overlap: Overlap, fixed: GivenPairs, groups: Groups) -> Overlap:
@@ -128,24 +128,26 @@ def without_lone_fixed(overlap: Overlap, fixed: GivenPairs, groups: Groups) -> O
 
     Such a region remains unmatched, and merging must not join it to another region.
     """
-    meeting = overlap.meeting
-    inside = np.ones(len(meeting), np.bool_)
+    overlapping = overlap.pairs
+    inside = np.ones(len(overlapping), np.bool_)
     named = Both({pair[1] for pair in fixed.pairs}, {pair[0] for pair in fixed.pairs})
-    for side, places in zip(SIDES, (meeting.rows, meeting.columns), strict=True):
+    for side, indices in zip(SIDES, (overlapping.rows, overlapping.columns), strict=True):
         regions = {overlap.side(side).find(label) for label in named[side]}
-        alone = [k for k in groups.unmatched(side).tolist() if k in regions]
-        inside &= ~np.isin(places, alone)
-    pairs = Pairs(meeting.rows[inside], meeting.columns[inside], meeting.savings[inside])
-    return replace(overlap, meeting=pairs)
+        unmatched = [k for k in groups.unmatched(side).tolist() if k in regions]
+        inside &= ~np.isin(indices, unmatched)
+    pairs = Pairs(
+        overlapping.rows[inside], overlapping.columns[inside], overlapping.savings[inside]
+    )
+    return replace(overlap, pairs=pairs)
 
 
-def groups_as_given(overlap: Overlap, given: GivenGroups, background: Places) -> Groups:
+def groups_as_given(overlap: Overlap, given: GivenGroups, background: BackgroundIndices) -> Groups:
     """Match regions as in an earlier comparison.
 
     A region whose label is absent from the earlier comparison remains unmatched, except the
     background.
     """
-    numbers = {side: np.full(len(overlap.side(side)), -1, np.int64) for side in SIDES}
+    group_indices = {side: np.full(len(overlap.side(side)), -1, np.int64) for side in SIDES}
     for number, group in enumerate(given.groups):
         members: dict[Side, list[int | None]] = {
             side: [overlap.side(side).find(label) for label in labels]
@@ -153,21 +155,23 @@ def groups_as_given(overlap: Overlap, given: GivenGroups, background: Places) ->
         }
         _check_apart(members, background, overlap)
         for side in SIDES:
-            numbers[side][[k for k in members[side] if k is not None]] = number
-    _with_background(numbers, background, len(given.groups))
-    return Groups.of_numbers(overlap, numbers["reference"], numbers["prediction"])
+            group_indices[side][[k for k in members[side] if k is not None]] = number
+    _with_background(group_indices, background, len(given.groups))
+    return Groups.of_numbers(overlap, group_indices["reference"], group_indices["prediction"])
 
 
-def _with_background(numbers: dict[Side, Integers], background: Places, next_group: int) -> int:
+def _with_background(
+    group_indices: dict[Side, Integers], background: BackgroundIndices, next_group: int
+) -> int:
     """Assign the background regions to a separate group, and return the next free group number."""
     for side in SIDES:
         if background[side] is not None:
-            numbers[side][background[side]] = next_group
+            group_indices[side][background[side]] = next_group
     return next_group if background == NO_BACKGROUND else next_group + 1
 
 
 def _check_apart(
-    members: dict[Side, list[int | None]], background: Places, overlap: Overlap
+    members: dict[Side, list[int | None]], background: BackgroundIndices, overlap: Overlap
 ) -> None:
     """Reject a given group that contains a background region and a foreground region."""
     regions = [(side, k) for side in SIDES for k in members[side] if k is not None]

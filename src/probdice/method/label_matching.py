@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probdice.errors import InputError, Option
-from probdice.method.background import Places, background_pair
+from probdice.method.background import BackgroundIndices, background_pair
 from probdice.method.overlap import Integers, Overlap, Regions
 from probdice.method.region_labels import Label, listed
 from probdice.method.regions import as_integers
@@ -17,7 +17,7 @@ __all__ = ["LabelsBy", "label_pairs", "labels_by", "match_by_label", "region_of_
 LabelsBy = Literal["name", "number"]
 
 
-def match_by_label(overlap: Overlap, background: Places) -> tuple[Integers, Integers]:
+def match_by_label(overlap: Overlap, background: BackgroundIndices) -> tuple[Integers, Integers]:
     """Match regions with equal names or numbers.
 
     A label that is absent from one side counts as an empty region of that side.
@@ -36,9 +36,9 @@ def match_by_label(overlap: Overlap, background: Places) -> tuple[Integers, Inte
             ".",
         )
     matchable = (overlap.reference.volumes[rows] > 0) & (overlap.prediction.volumes[columns] > 0)
-    for places, region in zip((rows, columns), background, strict=True):
+    for indices, region in zip((rows, columns), background, strict=True):
         if region is not None:
-            matchable &= places != region
+            matchable &= indices != region
     return rows[matchable], columns[matchable]
 
 
@@ -48,7 +48,7 @@ def labels_by(overlap: Overlap) -> LabelsBy:
     Regions correspond by name if both sides have at least one name that identifies a region. A name
     that two regions of a side share identifies neither region.
     """
-    has_names = all(regions.places_by_name for regions in (overlap.reference, overlap.prediction))
+    has_names = all(regions.indices_by_name for regions in (overlap.reference, overlap.prediction))
     return "name" if has_names else "number"
 
 
@@ -62,13 +62,13 @@ def label_pairs(overlap: Overlap) -> tuple[Integers, Integers]:
     i, j = _equal_numbers(reference, prediction)
     if labels_by(overlap) == "number":
         return i, j
-    names = Both(reference.places_by_name, prediction.places_by_name)
+    names = Both(reference.indices_by_name, prediction.indices_by_name)
     common = [name for name in names.reference if name in names.prediction]
     rows, columns = (np.array([side[name] for name in common], np.int64) for side in names)
     is_named = Both(*(np.zeros(len(overlap.side(side)), np.bool_) for side in SIDES))
     is_paired = Both(*(np.zeros(len(overlap.side(side)), np.bool_) for side in SIDES))
-    for side, places, pairs in zip(SIDES, names, (rows, columns), strict=True):
-        is_named[side][list(places.values())] = True
+    for side, indices, pairs in zip(SIDES, names, (rows, columns), strict=True):
+        is_named[side][list(indices.values())] = True
         is_paired[side][pairs] = True
     by_number = ~is_paired.reference[i] & ~is_paired.prediction[j]
     by_number &= ~(is_named.reference[i] & is_named.prediction[j])
@@ -103,9 +103,9 @@ def _equal_numbers(reference: Regions, prediction: Regions) -> tuple[Integers, I
         p, q = p.astype(object), q.astype(object)
     if q.size == 0:
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
-    places = np.minimum(np.searchsorted(q, p), q.size - 1)
-    equal = q[places] == p
-    rows, columns = i[equal], j[places[equal]]
+    indices = np.minimum(np.searchsorted(q, p), q.size - 1)
+    equal = q[indices] == p
+    rows, columns = i[equal], j[indices[equal]]
     order = np.argsort(rows, kind="stable")
     return rows[order], columns[order]
 

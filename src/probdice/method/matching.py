@@ -14,7 +14,7 @@ from probdice.method.assignment import largest_total, least_total
 from probdice.method.background import (
     NO_BACKGROUND,
     Background,
-    Places,
+    BackgroundIndices,
     background_pair,
     check_background,
     find_background,
@@ -24,13 +24,13 @@ from probdice.method.given_matching import (
     GivenGroups,
     GivenPairs,
     check_fixed,
+    group_indices_of_fixed,
     groups_as_given,
-    numbers_of_fixed,
 )
 from probdice.method.groups import Groups
 from probdice.method.label_matching import match_by_label
 from probdice.method.merging import Merging
-from probdice.method.overlap import LARGEST_TABLE, Integers, Overlap, Pairs, Regions
+from probdice.method.overlap import MAX_TABLE_PAIRS, Integers, Overlap, Pairs, Regions
 from probdice.method.sides import SIDES
 
 __all__ = [
@@ -113,7 +113,7 @@ class MatchingRule:
         Description in the list of settings of a result.
     """
 
-    pairs: Callable[[Overlap, Places], tuple[Integers, Integers]]
+    pairs: Callable[[Overlap, BackgroundIndices], tuple[Integers, Integers]]
     help: str
     words: str
 
@@ -130,8 +130,8 @@ def find_groups(overlap: Overlap, matching: Matching) -> Groups:
     rows, columns = RULES[rule].pairs(overlap, background)
     pair = None if background is NO_BACKGROUND else background_pair(overlap, background)
     if pair is not None:
-        place = int(np.searchsorted(rows, pair[0]))
-        rows, columns = np.insert(rows, place, pair[0]), np.insert(columns, place, pair[1])
+        index = int(np.searchsorted(rows, pair[0]))
+        rows, columns = np.insert(rows, index, pair[0]), np.insert(columns, index, pair[1])
     return pairs_as_groups(overlap, rows, columns)
 
 
@@ -140,21 +140,23 @@ def pairs_as_groups(overlap: Overlap, rows: Integers, columns: Integers) -> Grou
     matched = next_group = rows.size
     order = np.arange(matched)
     sides = []
-    for regions, places in ((overlap.reference, rows), (overlap.prediction, columns)):
-        numbers = np.empty(regions.keys.size, np.int64)
-        if matched < numbers.size:
-            numbers.fill(-1)
+    for regions, indices in ((overlap.reference, rows), (overlap.prediction, columns)):
+        group_indices = np.empty(regions.keys.size, np.int64)
+        if matched < group_indices.size:
+            group_indices.fill(-1)
             unmatched = regions.volumes > 0
-            unmatched[places] = False
+            unmatched[indices] = False
             count = int(np.count_nonzero(unmatched))
-            numbers[unmatched] = np.arange(next_group, next_group + count)
+            group_indices[unmatched] = np.arange(next_group, next_group + count)
             next_group += count
-        numbers[places] = order
-        sides.append(numbers)
+        group_indices[indices] = order
+        sides.append(group_indices)
     return Groups(sides[0], sides[1], matched)
 
 
-def _by_overlap(overlap: Overlap, background: Places = NO_BACKGROUND) -> tuple[Integers, Integers]:
+def _by_overlap(
+    overlap: Overlap, background: BackgroundIndices = NO_BACKGROUND
+) -> tuple[Integers, Integers]:
     """Choose the pairs with the largest total overlap.
 
     If both sides contain components, only components of corresponding classes are matched.
@@ -163,16 +165,18 @@ def _by_overlap(overlap: Overlap, background: Places = NO_BACKGROUND) -> tuple[I
         overlap = without_background(overlap, background)
     if overlap.reference.origins:
         overlap = within_classes(overlap)
-    meeting = overlap.meeting
+    overlapping = overlap.pairs
     shape = overlap.reference.keys.size, overlap.prediction.keys.size
-    selected_pairs = largest_total(meeting.rows, meeting.columns, meeting.savings, shape)
-    rows, columns = meeting.rows[selected_pairs], meeting.columns[selected_pairs]
+    selected_pairs = largest_total(
+        overlapping.rows, overlapping.columns, overlapping.savings, shape
+    )
+    rows, columns = overlapping.rows[selected_pairs], overlapping.columns[selected_pairs]
     if rows.size < max(shape):  # a region may be unmatched
         # An exchange requires an unmatched region with the same saving as the matched region.
-        savings = meeting.savings
+        savings = overlapping.savings
         row_savings, column_savings = (np.zeros(count, savings.dtype) for count in shape)
         row_savings[rows] = column_savings[columns] = savings[selected_pairs]
-        match_savings = row_savings[meeting.rows] + column_savings[meeting.columns]
+        match_savings = row_savings[overlapping.rows] + column_savings[overlapping.columns]
         if np.count_nonzero(np.abs(match_savings - savings) <= overlap.tie):
             column_of = _columns_after_exchanges(overlap, rows, columns)
             rows, columns = np.flatnonzero(column_of >= 0), column_of[column_of >= 0]
@@ -189,13 +193,13 @@ def within_classes(overlap: Overlap) -> Overlap:
     if not has_classes(overlap):
         return overlap
     codes, labels = zip(*(component_classes(overlap.side(side)) for side in SIDES), strict=True)
-    meeting = overlap.meeting
-    p, q = codes[0][meeting.rows], codes[1][meeting.columns]
+    overlapping = overlap.pairs
+    p, q = codes[0][overlapping.rows], codes[1][overlapping.columns]
     common = common_classes(*labels)
     if len(common) == 1:  # only the background
-        cells, places = np.unique(p * len(labels[1]) + q, return_inverse=True)
-        savings = np.zeros(cells.size, meeting.savings.dtype)
-        np.add.at(savings, places, meeting.savings)
+        cells, indices = np.unique(p * len(labels[1]) + q, return_inverse=True)
+        savings = np.zeros(cells.size, overlapping.savings.dtype)
+        np.add.at(savings, indices, overlapping.savings)
         rows, columns = np.divmod(cells, len(labels[1]))
         inside = (rows > 0) & (columns > 0)
         rows, columns, savings = rows[inside], columns[inside], savings[inside]
@@ -208,9 +212,11 @@ def within_classes(overlap: Overlap) -> Overlap:
         class_of[i] = j
     same_class = class_of[p] == q
     pairs = Pairs(
-        meeting.rows[same_class], meeting.columns[same_class], meeting.savings[same_class]
+        overlapping.rows[same_class],
+        overlapping.columns[same_class],
+        overlapping.savings[same_class],
     )
-    return replace(overlap, meeting=pairs)
+    return replace(overlap, pairs=pairs)
 
 
 def has_classes(overlap: Overlap) -> bool:
@@ -245,12 +251,24 @@ def _columns_after_exchanges(overlap: Overlap, rows: Integers, columns: Integers
     column_of = np.full(len(overlap.reference), -1, np.int64)
     row_of = np.full(len(overlap.prediction), -1, np.int64)
     column_of[rows], row_of[columns] = columns, rows
-    meeting, alone = overlap.meeting, overlap.alone
+    overlapping, alone = overlap.pairs, overlap.alone
     tie = overlap.tie
     while _exchange(
-        column_of, row_of, meeting.rows, meeting.columns, meeting.savings, alone.prediction, tie
+        column_of,
+        row_of,
+        overlapping.rows,
+        overlapping.columns,
+        overlapping.savings,
+        alone.prediction,
+        tie,
     ) | _exchange(
-        row_of, column_of, meeting.columns, meeting.rows, meeting.savings, alone.reference, tie
+        row_of,
+        column_of,
+        overlapping.columns,
+        overlapping.rows,
+        overlapping.savings,
+        alone.reference,
+        tie,
     ):
         pass
     return column_of
@@ -292,7 +310,7 @@ def _exchange(
     return True
 
 
-def _by_weight(overlap: Overlap, background: Places) -> tuple[Integers, Integers]:
+def _by_weight(overlap: Overlap, background: BackgroundIndices) -> tuple[Integers, Integers]:
     """Match every region of the side with fewer regions, so that the total weight is minimal.
 
     Empty regions and the background are excluded. Connected components on both sides are rejected,
@@ -305,15 +323,15 @@ def _by_weight(overlap: Overlap, background: Places) -> tuple[Integers, Integers
             ".",
         )
     rows, columns = (
-        places[places != (-1 if background[side] is None else background[side])]
-        for side, places in zip(
+        indices[indices != (-1 if background[side] is None else background[side])]
+        for side, indices in zip(
             SIDES, (overlap.reference.occupied, overlap.prediction.occupied), strict=True
         )
     )
     if not rows.size or not columns.size:
         return rows[:0], columns[:0]
     overlap = without_background(overlap, background)
-    if rows.size * columns.size > LARGEST_TABLE:
+    if rows.size * columns.size > MAX_TABLE_PAIRS:
         raise TooLargeError(
             f"{rows.size} reference and {columns.size} prediction regions are too many for the "
             f"paper's matching, which requires the weight of every pair. Use ",
@@ -344,12 +362,14 @@ def assigned(table: NDArray[Any]) -> tuple[Integers, Integers]:
 
 def _table(overlap: Overlap, rows: Integers, columns: Integers) -> NDArray[Any]:
     """Return the cost of every pair of the given regions, in multiples of `Overlap.unit`."""
-    alone, meeting = overlap.alone, overlap.meeting
+    alone, overlapping = overlap.alone, overlap.pairs
     table: NDArray[Any] = np.add.outer(alone.reference[rows], alone.prediction[columns])
     row_places = np.zeros(len(overlap.reference), np.int64)
     column_places = np.zeros(len(overlap.prediction), np.int64)
     row_places[rows], column_places[columns] = np.arange(rows.size), np.arange(columns.size)
-    table[row_places[meeting.rows], column_places[meeting.columns]] -= 2 * meeting.savings
+    table[row_places[overlapping.rows], column_places[overlapping.columns]] -= (
+        2 * overlapping.savings
+    )
     return table
 
 
@@ -362,17 +382,21 @@ RULES = {
 }
 
 
-def _groups_around_fixed(overlap: Overlap, fixed: GivenPairs, background: Places) -> Groups:
+def _groups_around_fixed(
+    overlap: Overlap, fixed: GivenPairs, background: BackgroundIndices
+) -> Groups:
     """Match the given pairs whose regions exist, and match the remaining regions by overlap."""
-    numbers, next_group = numbers_of_fixed(overlap, fixed, background)
-    meeting = overlap.meeting
-    free = (numbers["reference"][meeting.rows] < 0) & (numbers["prediction"][meeting.columns] < 0)
-    free_pairs = Pairs(meeting.rows[free], meeting.columns[free], meeting.savings[free])
-    rows, columns = _by_overlap(replace(overlap, meeting=free_pairs))
+    group_indices, next_group = group_indices_of_fixed(overlap, fixed, background)
+    overlapping = overlap.pairs
+    free = (group_indices["reference"][overlapping.rows] < 0) & (
+        group_indices["prediction"][overlapping.columns] < 0
+    )
+    free_pairs = Pairs(overlapping.rows[free], overlapping.columns[free], overlapping.savings[free])
+    rows, columns = _by_overlap(replace(overlap, pairs=free_pairs))
     next_groups = next_group + np.arange(rows.size)
-    numbers["reference"][rows] = next_groups
-    numbers["prediction"][columns] = next_groups
-    return Groups.of_numbers(overlap, numbers["reference"], numbers["prediction"])
+    group_indices["reference"][rows] = next_groups
+    group_indices["prediction"][columns] = next_groups
+    return Groups.of_numbers(overlap, group_indices["reference"], group_indices["prediction"])
 
 
 def check_labels(matching: Matching, overlaps: Sequence[Overlap]) -> None:

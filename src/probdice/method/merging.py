@@ -12,7 +12,7 @@ from probdice.method.groups import Groups
 from probdice.method.overlap import Overlap
 from probdice.method.sides import SIDES, Side, other
 
-__all__ = ["MERGING", "Join", "JoinedLosses", "Merging", "merge_unmatched", "sides_to_merge"]
+__all__ = ["MERGING", "JoinedLosses", "Merging", "RegionMerge", "merge_unmatched", "sides_to_merge"]
 
 Merging = Literal["none", "prediction", "reference", "both"]  # sides whose regions may merge
 MERGING: tuple[Merging, ...] = get_args(Merging)
@@ -33,7 +33,7 @@ def sides_to_merge(merge: Merging) -> tuple[Side, ...]:
 
 
 @dataclass(frozen=True)
-class Join:
+class RegionMerge:
     """The merge of an unmatched region into a group.
 
     `into` contains the regions of the group on the other side.
@@ -54,7 +54,7 @@ def merge_unmatched(
     joined_losses: JoinedLosses,
     *,
     by_table: bool = False,
-) -> tuple[Groups, NDArray[Any], tuple[Join, ...]]:
+) -> tuple[Groups, NDArray[Any], tuple[RegionMerge, ...]]:
     """Merge each unmatched region of `sides` that overlaps a matched group, even if costs rise.
 
     Parameters
@@ -80,16 +80,20 @@ def merge_unmatched(
         return groups, costs, ()
     joining = _Joining(overlap, groups, costs, sides, joined_losses, by_table)
     joins = tuple(joining.run())
-    numbers = {side: groups.numbers(side).copy() for side in ORDER}
+    group_indices = {side: groups.group_indices(side).copy() for side in ORDER}
     for join in joins:
-        numbers[join.side][join.region] = join.group
-    merged_groups = Groups.of_numbers(overlap, numbers["reference"], numbers["prediction"])
+        group_indices[join.side][join.region] = join.group
+    merged_groups = Groups.of_numbers(
+        overlap, group_indices["reference"], group_indices["prediction"]
+    )
     old_costs = costs.copy()
     old_costs[: groups.matched] = joining.cost
     new_costs = np.empty(merged_groups.count, old_costs.dtype)
     for side in ORDER:
         occupied = overlap.side(side).occupied
-        new_costs[merged_groups.numbers(side)[occupied]] = old_costs[numbers[side][occupied]]
+        new_costs[merged_groups.group_indices(side)[occupied]] = old_costs[
+            group_indices[side][occupied]
+        ]
     return merged_groups, new_costs, joins
 
 
@@ -117,19 +121,19 @@ class _Joining:
         self.unmatched: dict[Side, set[int]] = {
             side: set(groups.unmatched(side).tolist()) if side in sides else set() for side in ORDER
         }
-        self.meeting = {side: self._neighbours(side) for side in ORDER}
+        self.pairs = {side: self._neighbours(side) for side in ORDER}
         # Per side and unmatched region, the saving with the other side of each group.
         self.group_savings: dict[Side, dict[int, dict[int, Any]]] = {side: {} for side in ORDER}
         self.gain: dict[tuple[int, int, int], Any] = {}
         self.heap: list[tuple[Any, int, int, int]] = []
         self.ready: list[tuple[int, int, int, Any]] = []  # tied merges, in tie-breaking order
         self.level: Any = 0  # the largest gain when the ready merges were taken from the heap
-        group_of = {side: groups.numbers(side).tolist() for side in ORDER}
+        group_of = {side: groups.group_indices(side).tolist() for side in ORDER}
         for side in ORDER:
             opposite_groups = group_of[other(side)]
             for region in self.unmatched[side]:
                 region_savings = self.group_savings[side].setdefault(region, {})
-                for neighbour, saving in self.meeting[side].get(region, ()):
+                for neighbour, saving in self.pairs[side].get(region, ()):
                     if opposite_groups[neighbour] < groups.matched:
                         region_savings[opposite_groups[neighbour]] = (
                             region_savings.get(opposite_groups[neighbour], 0) + saving
@@ -137,7 +141,7 @@ class _Joining:
             self._measure(side, range(groups.matched))
         heapify(self.heap)
 
-    def run(self) -> list[Join]:
+    def run(self) -> list[RegionMerge]:
         """Perform all merges, largest gain first, and return them in this order."""
         overlap, joins = self.overlap, []
         scale = overlap.unit / overlap.pixels
@@ -146,7 +150,7 @@ class _Joining:
             side = ORDER[order]
             gain = self.gain[best]
             into = tuple(sorted(self.members[other(side)][group]))
-            joins.append(Join(side, region, into, group, float(gain * scale)))
+            joins.append(RegionMerge(side, region, into, group, float(gain * scale)))
             self._join(side, region, group, gain)
         return joins
 
@@ -189,7 +193,7 @@ class _Joining:
         self.members[side][group].append(region)
         self.cost[group] = max(self.cost[group] - gain, 0)  # sums may exceed 1 by rounding
         opposite = other(side)
-        for neighbour, saving in self.meeting[side].get(region, ()):
+        for neighbour, saving in self.pairs[side].get(region, ()):
             if neighbour in self.unmatched[opposite]:
                 neighbour_savings = self.group_savings[opposite][neighbour]
                 neighbour_savings[group] = neighbour_savings.get(group, 0) + saving
@@ -249,8 +253,8 @@ class _Joining:
 
     def _neighbours(self, side: Side) -> dict[int, list[tuple[int, Any]]]:
         """Return the regions that each unmatched region overlaps, and the saving of each pair."""
-        meeting = self.overlap.meeting
-        ends, opposite_ends = meeting.rows, meeting.columns
+        overlapping = self.overlap.pairs
+        ends, opposite_ends = overlapping.rows, overlapping.columns
         if side == "prediction":
             ends, opposite_ends = opposite_ends, ends
         unmatched = np.zeros(len(self.overlap.side(side)), np.bool_)
@@ -260,7 +264,7 @@ class _Joining:
         for region, neighbour, saving in zip(
             ends[pairs].tolist(),
             opposite_ends[pairs].tolist(),
-            meeting.savings[pairs].tolist(),
+            overlapping.savings[pairs].tolist(),
             strict=True,
         ):
             neighbours.setdefault(region, []).append((neighbour, saving))

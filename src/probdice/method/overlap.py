@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from probdice.metrics.indices import Indices
     from probdice.options import GivenBackground, Match
 
-__all__ = ["LARGEST_TABLE", "Floats", "Integers", "Overlap", "Pairs", "Regions"]
+__all__ = ["MAX_TABLE_PAIRS", "Floats", "Integers", "Overlap", "Pairs", "Regions"]
 
-FORMAT = 1  # version of the format of save and to_dict
+FORMAT_VERSION = 1  # version of the format of save and to_dict
 TIE = 1e-12  # smaller differences between scores are rounding errors
-LARGEST_TABLE = 2**27  # largest number of pairs of regions in a table, at 8 bytes per pair
-COMPACT = 2**20  # number of pairs that are collected before overlaps are added
+MAX_TABLE_PAIRS = 2**27  # largest number of pairs of regions in a table, at 8 bytes per pair
+COMPACTION_PAIRS = 2**20  # number of pairs that are collected before overlaps are added
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +70,7 @@ class Overlap:
         Labels and volumes of the reference regions, and the cost of each region alone.
     prediction : Regions
         Labels and volumes of the prediction regions, and the cost of each region alone.
-    meeting : Pairs
+    pairs : Pairs
         The saving of every pair of overlapping regions. For two label maps, the saving is the
         number of common pixels.
 
@@ -89,7 +89,7 @@ class Overlap:
     pixels: int
     reference: Regions
     prediction: Regions
-    meeting: Pairs
+    pairs: Pairs
 
     def side(self, side: Side) -> Regions:
         """Return the regions of one side."""
@@ -133,8 +133,8 @@ class Overlap:
 
     @cached_property
     def overlaps(self) -> Floats:
-        """The overlap o_ij of every overlapping pair, in the order of `meeting`."""
-        return self.meeting.savings * (self.unit / self.pixels)
+        """The overlap o_ij of every overlapping pair, in the order of `overlapping`."""
+        return self.pairs.savings * (self.unit / self.pixels)
 
     def costs(self, rows: Integers, columns: Integers, savings: NDArray[Any]) -> NDArray[Any]:
         """Return the costs of pairs, in multiples of `unit`. Costs are never negative."""
@@ -149,26 +149,26 @@ class Overlap:
         The weight is 1 − D, where D is the score if only these two regions are compared.
         """
         rows, columns = self.reference.occupied, self.prediction.occupied
-        if rows.size * columns.size > LARGEST_TABLE:
+        if rows.size * columns.size > MAX_TABLE_PAIRS:
             raise TooLargeError(
                 f"the weights of {rows.size} reference and {columns.size} prediction regions take "
                 f"{rows.size * columns.size * 8 / 2**30:.1f} GiB, more than the limit of "
-                f"{LARGEST_TABLE * 8 / 2**30:g} GiB. Use overlap.to_frame(), which contains "
+                f"{MAX_TABLE_PAIRS * 8 / 2**30:g} GiB. Use overlap.to_frame(), which contains "
                 f"only overlapping pairs."
             )
         alone = self.alone
         weights: Floats = np.add.outer(
             alone.reference[rows].astype(np.float64), alone.prediction[columns].astype(np.float64)
         )
-        places = Both(
+        indices = Both(
             *(
-                _places(len(regions), occupied)
+                _compact_indices(len(regions), occupied)
                 for regions, occupied in ((self.reference, rows), (self.prediction, columns))
             )
         )
-        meeting = self.meeting
-        cells = places.reference[meeting.rows], places.prediction[meeting.columns]
-        weights[cells] -= 2 * meeting.savings
+        overlapping = self.pairs
+        cells = indices.reference[overlapping.rows], indices.prediction[overlapping.columns]
+        weights[cells] -= 2 * overlapping.savings
         weights *= self.unit / self.pixels
         np.clip(weights, 0, 1, out=weights)
         weights.flags.writeable = False
@@ -246,14 +246,14 @@ class Overlap:
         1          2           5     0.25    0.75
         2          2           8     0.25    0.25
         """
-        meeting = self.meeting
-        weights = self.costs(meeting.rows, meeting.columns, meeting.savings) * (
+        overlapping = self.pairs
+        weights = self.costs(overlapping.rows, overlapping.columns, overlapping.savings) * (
             self.unit / self.pixels
         )
         return data_frame(
             {
-                "reference": _column(self.reference, meeting.rows),
-                "prediction": _column(self.prediction, meeting.columns),
+                "reference": _column(self.reference, overlapping.rows),
+                "prediction": _column(self.prediction, overlapping.columns),
                 "overlap": self.overlaps,
                 "weight": np.minimum(weights, 1),
             }
@@ -284,12 +284,12 @@ class Overlap:
         pairs = compact = 0
         for overlap in overlaps:
             pending.append(overlap)
-            pairs += len(overlap.meeting)
+            pairs += len(overlap.pairs)
             # Adding requires a sort. It is postponed until there are twice as many pairs as after
             # the last sum.
-            if len(pending) > 1 and pairs > COMPACT + 2 * compact:
+            if len(pending) > 1 and pairs > COMPACTION_PAIRS + 2 * compact:
                 pending = [_added(pending)]
-                pairs = compact = len(pending[0].meeting)
+                pairs = compact = len(pending[0].pairs)
         if not pending:
             raise InputError("overlaps is empty: expected at least one overlap")
         return pending[0] if len(pending) == 1 else _added(pending)
@@ -304,14 +304,14 @@ class Overlap:
         [1, 2]
         """
         return {
-            "format": FORMAT,
+            "format": FORMAT_VERSION,
             "similarity": self.similarity.to_dict(),
             "pixels": self.pixels,
             "reference": self.reference.to_dict(),
             "prediction": self.prediction.to_dict(),
-            "rows": self.meeting.rows.tolist(),
-            "columns": self.meeting.columns.tolist(),
-            "savings": self.meeting.savings.tolist(),
+            "rows": self.pairs.rows.tolist(),
+            "columns": self.pairs.columns.tolist(),
+            "savings": self.pairs.savings.tolist(),
         }
 
     @classmethod
@@ -367,7 +367,7 @@ class Overlap:
         return (
             f"Overlap ({self.similarity}): {self.reference.occupied.size} reference and "
             f"{self.prediction.occupied.size} prediction regions over {self.pixels} pixels, "
-            f"{len(self.meeting)} overlapping pairs"
+            f"{len(self.pairs)} overlapping pairs"
         )
 
 
@@ -382,10 +382,10 @@ def _added(overlaps: Sequence[Overlap]) -> Overlap:
             )
     reference, rows = united_regions([overlap.reference for overlap in overlaps], "reference")
     prediction, columns = united_regions([overlap.prediction for overlap in overlaps], "prediction")
-    savings = np.concatenate([overlap.meeting.savings for overlap in overlaps])
+    savings = np.concatenate([overlap.pairs.savings for overlap in overlaps])
     pairs = np.concatenate(
         [
-            rows[k][overlap.meeting.rows] * len(prediction) + columns[k][overlap.meeting.columns]
+            rows[k][overlap.pairs.rows] * len(prediction) + columns[k][overlap.pairs.columns]
             for k, overlap in enumerate(overlaps)
         ]
     )
@@ -403,11 +403,11 @@ def _added(overlaps: Sequence[Overlap]) -> Overlap:
     )
 
 
-def _places(count: int, occupied: Integers) -> Integers:
+def _compact_indices(count: int, occupied: Integers) -> Integers:
     """Return the position of each region among the non-empty regions, or −1 if it is empty."""
-    places = np.full(count, -1, np.int64)
-    places[occupied] = np.arange(occupied.size)
-    return places
+    indices = np.full(count, -1, np.int64)
+    indices[occupied] = np.arange(occupied.size)
+    return indices
 
 
 def _column(regions: Regions, indices: Integers) -> Any:

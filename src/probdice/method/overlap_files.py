@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probdice.errors import FormatError, InputError, ProbdiceError
-from probdice.method.overlap import FORMAT, Overlap, Pairs
+from probdice.method.overlap import FORMAT_VERSION, Overlap, Pairs
 from probdice.method.region_labels import COLOUR
 from probdice.method.regions import Integers, Regions
 from probdice.method.sides import SIDES
@@ -23,8 +23,9 @@ __all__ = ["overlap_from_dict", "read_overlap", "write_overlap"]
 
 HEADER = ("crisp", "names", "colours", "numbers", "origins")  # fields of a side in the file header
 ARRAYS = ("keys", "volumes", "losses", "likeliest")  # arrays of a side
-MOST_PACKED = 64  # largest compression ratio of the keys and of the header
-SLACK = 2**16  # largest number of bytes that a stored array may have in addition to its values
+MAX_COMPRESSION_RATIO = 64  # largest compression ratio of the keys and of the header
+# Largest number of bytes that a stored array may have in addition to its values.
+MAX_ARRAY_OVERHEAD = 2**16
 
 # Exceptions that NumPy, zipfile, zlib and json raise for corrupt files.
 CORRUPT_FILE_ERRORS = (
@@ -36,10 +37,11 @@ CORRUPT_FILE_ERRORS = (
 def overlap_from_dict(content: Mapping[str, Any]) -> Overlap:
     """Restore an overlap from the output of `Overlap.to_dict`."""
     try:
-        if content["format"] != FORMAT:
+        if content["format"] != FORMAT_VERSION:
             raise InputError(
-                f"expected an overlap of format {FORMAT}, found format {content['format']}, "
-                f"written by another version of probdice. Compute the overlap again."
+                f"expected an overlap of format {FORMAT_VERSION}, found format "
+                f"{content['format']}, written by another version of probdice. Compute the overlap "
+                f"again."
             )
         reference, prediction = (Regions.from_dict(content[side]) for side in SIDES)
         crisp = reference.crisp and prediction.crisp
@@ -68,9 +70,9 @@ def _conditions(overlap: Overlap) -> Iterator[bool]:
 
     A condition may assume that all preceding conditions are true.
     """
-    meeting = overlap.meeting
+    overlapping = overlap.pairs
     yield overlap.pixels >= 1
-    yield _equally_long(meeting.rows, meeting.columns, meeting.savings)
+    yield _equally_long(overlapping.rows, overlapping.columns, overlapping.savings)
     for regions in (overlap.reference, overlap.prediction):
         needs_losses = not (overlap.similarity.separable or regions.crisp)
         yield needs_losses == (regions.losses is not None)
@@ -86,10 +88,10 @@ def _conditions(overlap: Overlap) -> Iterator[bool]:
             yield not regions.crisp and counts.shape == regions.keys.shape
             yield bool(np.all((counts >= 0) & (counts <= overlap.pixels)))
             yield bool(np.any(regions.present))
-    yield bool(np.all(np.isfinite(meeting.savings) & (meeting.savings > 0)))
-    yield _in_range(meeting.rows, len(overlap.reference))
-    yield _in_range(meeting.columns, len(overlap.prediction))
-    pairs = meeting.rows * len(overlap.prediction) + meeting.columns
+    yield bool(np.all(np.isfinite(overlapping.savings) & (overlapping.savings > 0)))
+    yield _in_range(overlapping.rows, len(overlap.reference))
+    yield _in_range(overlapping.columns, len(overlap.prediction))
+    pairs = overlapping.rows * len(overlap.prediction) + overlapping.columns
     yield np.unique(pairs).size == pairs.size
 
 
@@ -107,12 +109,12 @@ def write_overlap(overlap: Overlap, name: str) -> None:
     from probdice.files.atomic_files import replacing
 
     arrays: dict[str, Any] = {
-        "rows": overlap.meeting.rows,
-        "columns": overlap.meeting.columns,
-        "savings": overlap.meeting.savings,
+        "rows": overlap.pairs.rows,
+        "columns": overlap.pairs.columns,
+        "savings": overlap.pairs.savings,
     }
     header: dict[str, Any] = {
-        "format": FORMAT,
+        "format": FORMAT_VERSION,
         "similarity": overlap.similarity.to_dict(),
         "pixels": overlap.pixels,
     }
@@ -166,14 +168,16 @@ def _file_content(stream: BinaryIO) -> dict[str, Any]:
     if unknown := members.keys() - array_names:
         raise FormatError(f"not a saved overlap: unknown array {min(unknown)!r}")
 
-    def array(name: str, most: int) -> NDArray[Any]:
+    def array(name: str, max_bytes: int) -> NDArray[Any]:
         size = members[name].file_size
-        if size > most + SLACK:
-            raise FormatError(f"corrupt file: {name} has {size} bytes, expected at most {most}")
+        if size > max_bytes + MAX_ARRAY_OVERHEAD:
+            raise FormatError(
+                f"corrupt file: {name} has {size} bytes, expected at most {max_bytes}"
+            )
         return member(archive, members[name].filename, size)
 
     def packed(name: str) -> NDArray[Any]:
-        return array(name, MOST_PACKED * members[name].compress_size)
+        return array(name, MAX_COMPRESSION_RATIO * members[name].compress_size)
 
     content: dict[str, Any] = dict(json.loads(packed("header").tobytes()))
     counts = []

@@ -136,5 +136,5 @@ class Passes(Protocol):
         order.
         """
 
-    def drawn(self, samples: Both[NDArray[Any]]) -> "Passes":
+    def from_samples(self, samples: Both[NDArray[Any]]) -> "Passes":
         """Return images that consist of the sampled pixels."""

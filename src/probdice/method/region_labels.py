@@ -83,12 +83,12 @@ def shown_labels(labels: Sequence[int | None], names: Mapping[int, str]) -> tupl
     )
 
 
-def listed(labels: Sequence[Label], most: int = 6) -> str:
+def listed(labels: Sequence[Label], max_items: int = 6) -> str:
     """Format the first labels and the number of omitted labels; a dash if `labels` is empty."""
     if not labels:
         return "–"
-    suffix = f", … {len(labels) - most} more" if len(labels) > most else ""
-    return ", ".join(str(label) for label in labels[:most]) + suffix
+    suffix = f", … {len(labels) - max_items} more" if len(labels) > max_items else ""
+    return ", ".join(str(label) for label in labels[:max_items]) + suffix
 
 
 def as_channels(

@@ -93,12 +93,14 @@ class Regions:
     def find(self, label: Label) -> int | None:
         """Return the index of the region with this number, name or label, or None."""
         key = self._key_of(label)
-        return None if key is None else self._places.get(key)
+        return None if key is None else self._indices.get(key)
 
     def knows(self, label: Label) -> bool:
         """Return whether a region, possibly without pixels, has this number, name or label."""
         key = self._key_of(label)
-        return key is not None and (key in self._places or key in self.names or key in self.numbers)
+        return key is not None and (
+            key in self._indices or key in self.names or key in self.numbers
+        )
 
     def counterpart(self, label: Label) -> Label | None:
         """Return the number of a region given by name, or the name of one given by number.
@@ -134,7 +136,7 @@ class Regions:
         return by_name.get(text)
 
     @cached_property
-    def _places(self) -> dict[int, int]:
+    def _indices(self) -> dict[int, int]:
         return {key: k for k, key in enumerate(self.keys.tolist())}
 
     @cached_property
@@ -157,16 +159,19 @@ class Regions:
         return {name: key for key, name in self.names.items() if counts[name] == 1}
 
     @cached_property
-    def places_by_name(self) -> dict[str, int]:
+    def indices_by_name(self) -> dict[str, int]:
         """The indices of regions with a unique name, by name."""
         if not self.names:
             return {}
         keys = as_integers(list(self.unique_names.values()))
-        _, places, name_indices = np.intersect1d(
+        _, indices, name_indices = np.intersect1d(
             self.keys.astype(keys.dtype), keys, return_indices=True
         )
         names = list(self.unique_names)
-        return {names[k]: int(place) for k, place in zip(name_indices, places, strict=True)}
+        return {
+            names[k]: int(region_index)
+            for k, region_index in zip(name_indices, indices, strict=True)
+        }
 
     @cached_property
     def unlabelled(self) -> tuple[int, ...]:
@@ -301,20 +306,20 @@ def united_regions(parts: Sequence[Regions], side: Side) -> tuple[Regions, list[
     keys = first.keys
     if any(not np.array_equal(regions.keys, keys) for regions in parts[1:]):
         keys = _union([regions.keys for regions in parts])
-    places = [np.searchsorted(keys, regions.keys) for regions in parts]
+    indices = [np.searchsorted(keys, regions.keys) for regions in parts]
     volumes = np.zeros(keys.size, first.volumes.dtype)
     losses = None if first.losses is None else np.zeros(keys.size)
     # If these counts are missing in one overlap, they are also missing in the sum.
     has_likeliest = all(regions.likeliest is not None for regions in parts)
     likeliest = np.zeros(keys.size, np.int64) if has_likeliest else None
-    for regions, place in zip(parts, places, strict=True):
-        volumes[place] += regions.volumes
+    for regions, indices_of_part in zip(parts, indices, strict=True):
+        volumes[indices_of_part] += regions.volumes
         if losses is not None and regions.losses is not None:
-            losses[place] += regions.losses
+            losses[indices_of_part] += regions.losses
         if likeliest is not None and regions.likeliest is not None:
-            likeliest[place] += regions.likeliest
+            likeliest[indices_of_part] += regions.likeliest
     total = Regions(keys, volumes, first.crisp, names, losses, colours, likeliest, numbers, origins)
-    return total, places
+    return total, indices
 
 
 def _union(key_arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:

@@ -13,7 +13,7 @@ from probdice.method.background import find_background, without_background
 from probdice.method.given_matching import GivenPairs, without_lone_fixed
 from probdice.method.groups import Groups, costs, known_from_table
 from probdice.method.matching import Matching, find_groups, within_classes
-from probdice.method.merging import Join, merge_unmatched, sides_to_merge
+from probdice.method.merging import RegionMerge, merge_unmatched, sides_to_merge
 from probdice.method.overlap import Overlap
 from probdice.method.pixel_passes import Lists, Passes
 from probdice.method.sides import SIDES, Both, Side, other
@@ -42,7 +42,7 @@ class Correspondence:
 
     matched: Groups
     groups: Groups
-    joins: tuple[Join, ...]
+    merges: tuple[RegionMerge, ...]
     costs: NDArray[Any] | None = None
 
 
@@ -89,9 +89,9 @@ def measure(
     pixels = overlap.pixels
     if overlap.separable:
         if overlap.crisp and losses is None:
-            meeting = overlap.meeting
-            agreeing = groups.reference[meeting.rows] == groups.prediction[meeting.columns]
-            disagreeing = pixels - int(meeting.savings @ agreeing)
+            overlapping = overlap.pairs
+            agreeing = groups.reference[overlapping.rows] == groups.prediction[overlapping.columns]
+            disagreeing = pixels - int(overlapping.savings @ agreeing)
         else:
             losses = group_costs(overlap, groups, images) if losses is None else losses
             disagreeing = losses.sum() / 2

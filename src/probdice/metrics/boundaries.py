@@ -23,12 +23,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from probdice.engine.pair import Images
+from probdice.engine.pair import SegmentationPair
 from probdice.errors import InputError
 from probdice.method.overlap import Overlap
 from probdice.method.pixel_passes import Lists
 from probdice.method.sides import SIDES, Both
-from probdice.metrics.boundary_result import Boundaries, BoundaryMean, Members
+from probdice.metrics.boundary_result import Boundaries, BoundaryMean, GroupLabels
 from probdice.metrics.unions import Union
 from probdice.options.checks import as_penalty, numbers_in
 
@@ -42,10 +42,10 @@ PERCENTILES = (95.0,)
 
 
 def boundaries_of(
-    images: Images,
+    images: SegmentationPair,
     regions: Both[Lists],
     *,
-    groups: Both[Members],
+    groups: Both[GroupLabels],
     counted: NDArray[np.bool_] | None = None,
     percentiles: Iterable[float] = PERCENTILES,
     tolerances: Iterable[float] = (),
@@ -115,7 +115,7 @@ def boundaries_of(
 
 
 def union_boundaries(
-    images: Images,
+    images: SegmentationPair,
     unions: Sequence[Union],
     overlap: Overlap,
     *,

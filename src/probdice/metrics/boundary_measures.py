@@ -26,7 +26,8 @@ __all__ = [
     "derived_boundary_rows",
 ]
 
-MISSING = "infinite_distances"  # the column with the number of groups with an infinite distance
+# The column with the number of groups with an infinite distance.
+INFINITE_COLUMN = "infinite_distances"
 
 
 def boundary_names(tolerances: Iterable[float]) -> tuple[str, ...]:
@@ -51,7 +52,7 @@ def boundary_columns(names: Sequence[str]) -> tuple[str, ...]:
     ('hd95', 'nsd@1', 'finite_hd95', 'infinite_distances')
     """
     finite = (f"finite_{name}" for name in names if name in DISTANCES)
-    return (*names, *finite, MISSING) if names else ()
+    return (*names, *finite, INFINITE_COLUMN) if names else ()
 
 
 def boundary_mean(comparison: "Comparison", name: str) -> BoundaryMean:
@@ -81,7 +82,7 @@ def boundary_cells(comparison: "Comparison", names: Sequence[str]) -> dict[str, 
     cells: dict[str, float] = {name: mean.mean for name, mean in means.items()}
     cells |= {f"finite_{name}": means[name].finite_mean for name in names if name in DISTANCES}
     if names:
-        cells[MISSING] = means[names[0]].infinite
+        cells[INFINITE_COLUMN] = means[names[0]].infinite
     return cells
 
 

@@ -15,19 +15,19 @@ from probdice.method.region_labels import Label, listed
 from probdice.method.sides import SIDES, Both
 from probdice.options.boundary_distances import STATISTICS, is_share, share_names
 from probdice.text.formatting import decimal, quantity
-from probdice.text.table_output import aligned, data_frame
+from probdice.text.table_output import aligned_columns, data_frame
 
 if TYPE_CHECKING:
     import pandas
 
     from probdice.engine.surface_distances import Elements
 
-__all__ = ["Boundaries", "BoundaryMean", "Members"]
+__all__ = ["Boundaries", "BoundaryMean", "GroupLabels"]
 
 Floats = NDArray[np.float64]
-Members = Sequence[tuple[Label, ...]]  # the labels of each group
+GroupLabels = Sequence[tuple[Label, ...]]  # the labels of each group
 
-SHOWN = 12  # largest number of groups in a printed result
+MAX_PRINTED_GROUPS = 12  # largest number of groups in a printed result
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ class Boundaries:
     24
     """
 
-    groups: Both[Members]
+    groups: Both[GroupLabels]
     counted: NDArray[np.bool_]
     unit: str
     percentiles: tuple[float, ...]
@@ -293,8 +293,8 @@ class Boundaries:
         """The means of all measures in one line."""
         return "   ".join(f"{name} {decimal(mean.mean)}" for name, mean in self.means.items())
 
-    def to_text(self, most: int | None = SHOWN) -> str:
-        """Return the means, and a table of at most `most` groups; None means all groups.
+    def to_text(self, max_groups: int | None = MAX_PRINTED_GROUPS) -> str:
+        """Return the means, and a table of at most `max_groups` groups; None means all groups.
 
         Groups are listed in descending order of the Hausdorff distance.
 
@@ -307,8 +307,8 @@ class Boundaries:
         >>> print(boundaries.to_text(2).splitlines()[-1].strip())
         … and 1 more group
         """
-        rows = self._rows(most)
-        lines = [self._title(), *self._lines(), *aligned(rows)]
+        rows = self._rows(max_groups)
+        lines = [self._title(), *self._lines(), *aligned_columns(rows)]
         omitted_count = len(self) - len(rows) + 1
         if omitted_count:
             lines.append(f"… and {quantity(omitted_count, 'more group')}")
@@ -318,14 +318,16 @@ class Boundaries:
         return self.to_text()
 
     def _repr_html_(self) -> str:
-        header, *rows = self._rows(SHOWN)
+        header, *rows = self._rows(MAX_PRINTED_GROUPS)
         head = "".join(f"<th>{escape(cell)}</th>" for cell in header)
         body = "".join(
             f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows
         )
         lines = [self._title(), *self._lines()]
-        if len(self) > SHOWN:
-            lines.append(f"to_frame() lists {quantity(len(self) - SHOWN, 'more group')}")
+        if len(self) > MAX_PRINTED_GROUPS:
+            lines.append(
+                f"to_frame() lists {quantity(len(self) - MAX_PRINTED_GROUPS, 'more group')}"
+            )
         text = "".join(f"<p>{escape(line)}</p>" for line in lines)
         table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
         return f"<div>{text}{table}</div>"
@@ -372,9 +374,9 @@ class Boundaries:
             lines.append(f"mean of the others {'   '.join(finite)}")
         return lines
 
-    def _rows(self, most: int | None) -> list[tuple[str, ...]]:
+    def _rows(self, max_groups: int | None) -> list[tuple[str, ...]]:
         rows = [("reference", "prediction", *self.names)]
-        for k in np.argsort(-self["hd"], kind="stable")[:most].tolist():
+        for k in np.argsort(-self["hd"], kind="stable")[:max_groups].tolist():
             labels = (listed(self.groups[side][k]) for side in SIDES)
             rows.append((*labels, *(decimal(float(self[name][k])) for name in self.names)))
         return rows

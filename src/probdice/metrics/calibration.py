@@ -37,7 +37,7 @@ from probdice.errors import InputError
 from probdice.method.scoring import key_lists
 from probdice.metrics.calibration_bins import Binning, Brier, CalibrationBins, Reliability
 from probdice.text.formatting import decimal
-from probdice.text.table_output import aligned
+from probdice.text.table_output import aligned_columns
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -48,10 +48,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Binning", "Brier", "Calibration", "RegionCalibration", "Reliability", "calibration_of"]
 
-# Smallest number of fine bins per group, unless `MOST_CELLS` limits it. Fine bins are combined into
-# bins of equal width or mass.
-FINE = 4096
-MOST_CELLS = 2**20  # largest total number of fine bins, but every bin has at least one fine bin
+# Smallest number of fine bins per group, unless `MAX_FINE_BINS` limits it. Fine bins are combined
+# into bins of equal width or mass.
+FINE_BINS = 4096
+MAX_FINE_BINS = 2**20  # largest total number of fine bins, but every bin has at least one fine bin
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,22 +204,22 @@ class Calibration:
             f"(chance {decimal(likely.chance_maximum_error)})",
             f"Brier {decimal(self.brier.score)}, {loss}",
         ]
-        return "\n  ".join([*lines, *aligned(rows)])
+        return "\n  ".join([*lines, *aligned_columns(rows)])
 
 
 def calibration_of(
     comparison: Comparison, *, bins: int, binning: Binning, thresholds: Iterable[float]
 ) -> Calibration:
     """Compute the calibration of a comparison. The comparison must contain its images."""
-    if isinstance(bins, bool) or not isinstance(bins, Integral) or not 1 <= bins <= FINE:
-        raise InputError(f"bins must be a whole number from 1 to {FINE}, found {bins!r}")
+    if isinstance(bins, bool) or not isinstance(bins, Integral) or not 1 <= bins <= FINE_BINS:
+        raise InputError(f"bins must be a whole number from 1 to {FINE_BINS}, found {bins!r}")
     if not isinstance(binning, str) or binning not in get_args(Binning):
         raise InputError(f"binning must be 'width' or 'mass', found {binning!r}")
     cuts = _thresholds(thresholds)
     images = comparison.need_images("calibration()")
     groups = comparison.groups
-    most_per_bin = max(1, MOST_CELLS // (len(groups) * int(bins)))
-    fine_count = int(bins) * min(-(-FINE // int(bins)), most_per_bin)
+    most_per_bin = max(1, MAX_FINE_BINS // (len(groups) * int(bins)))
+    fine_count = int(bins) * min(-(-FINE_BINS // int(bins)), most_per_bin)
     lists = key_lists(comparison.overlap, comparison.correspondence.groups)
     forecast = images.forecast(lists, fine_count, np.array(cuts))
     crisp_reference = comparison.overlap.reference.crisp

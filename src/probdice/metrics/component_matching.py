@@ -55,33 +55,33 @@ def components_of(
     """
     codes = np.where(np.concatenate([[False], groups])[codes], codes, 0)
     component_map, count = connected(np.ascontiguousarray(codes, np.uint32), connectivity)
-    places = np.nonzero(component_map)
-    numbers = component_map[places].astype(np.int64)
+    indices = np.nonzero(component_map)
+    numbers = component_map[indices].astype(np.int64)
     volumes = np.bincount(numbers, minlength=count + 1)
     is_large = volumes >= max(minimum * (1 - SIZE_TOLERANCE), 1)
     new_numbers = np.where(is_large, np.cumsum(is_large) - 1, -1)
     group_of = np.zeros(count + 1, np.int64)
-    group_of[numbers] = codes[places].astype(np.int64) - 1
-    sums = np.stack([np.bincount(numbers, axis, count + 1) for axis in places], axis=-1)
+    group_of[numbers] = codes[indices].astype(np.int64) - 1
+    sums = np.stack([np.bincount(numbers, axis, count + 1) for axis in indices], axis=-1)
     centroids = sums / np.maximum(volumes, 1)[:, None]
     return Components(
         new_numbers[component_map.astype(np.int64)],
         group_of[is_large],
         volumes[is_large],
         centroids[is_large],
-        _nearest(numbers, np.stack(places, axis=-1), centroids)[is_large[1:]],
+        _nearest(numbers, np.stack(indices, axis=-1), centroids)[is_large[1:]],
         count - int(is_large.sum()),
     )
 
 
 def _nearest(
-    numbers: NDArray[np.int64], places: NDArray[np.int64], centroids: NDArray[np.float64]
+    numbers: NDArray[np.int64], indices: NDArray[np.int64], centroids: NDArray[np.float64]
 ) -> NDArray[np.int64]:
     """Return, for every component 1, 2, …, the pixel that is nearest to its centroid."""
-    squares = ((places - centroids[numbers]) ** 2).sum(axis=1)
+    squares = ((indices - centroids[numbers]) ** 2).sum(axis=1)
     order = np.lexsort((squares, numbers))
     _, first = np.unique(numbers[order], return_index=True)
-    nearest: NDArray[np.int64] = places[order[first]]
+    nearest: NDArray[np.int64] = indices[order[first]]
     return nearest
 
 
@@ -108,7 +108,7 @@ class Matches:
 def match_components(sides: Both[Components]) -> Matches:
     """Match the components of both sides."""
     rows, columns, common = _overlaps(sides)
-    places = Both(rows, columns)
+    indices = Both(rows, columns)
     sizes = sides.map(lambda side: side.volumes.size)
     one_to_one = sizes.map(lambda size: np.zeros((size, 2), np.int64))
     shape = sizes.reference, sizes.prediction
@@ -120,8 +120,8 @@ def match_components(sides: Both[Components]) -> Matches:
     parts = []
     for side in SIDES:
         volumes = sides[other(side)].volumes
-        inside = 2 * common > volumes[places[other(side)]]
-        wholes, own_parts = places[side][inside], places[other(side)][inside]
+        inside = 2 * common > volumes[indices[other(side)]]
+        wholes, own_parts = indices[side][inside], indices[other(side)][inside]
         unions = np.zeros((sizes[side], 2), np.int64)
         unions[:, 1] = sides[side].volumes
         np.add.at(unions, wholes, np.stack([common[inside], volumes[own_parts]], axis=-1))
@@ -147,13 +147,13 @@ def _overlaps(
 
 
 def _keep_larger(
-    values: NDArray[np.int64], places: NDArray[np.int64], candidates: NDArray[np.int64]
+    values: NDArray[np.int64], indices: NDArray[np.int64], candidates: NDArray[np.int64]
 ) -> None:
-    """Replace each row of `values` at `places` if its candidate has a larger Jaccard index."""
+    """Replace each row of `values` at `indices` if its candidate has a larger Jaccard index."""
     ratios = [
         common_and_total[:, 0] / np.maximum(common_and_total[:, 1], 1)
-        for common_and_total in (values[places], candidates)
+        for common_and_total in (values[indices], candidates)
     ]
     # A ratio is half of the Dice coefficient, which increases with the Jaccard index.
     better = ratios[1] > ratios[0]
-    values[places[better]] = candidates[better]
+    values[indices[better]] = candidates[better]

@@ -6,7 +6,7 @@ from math import inf, isnan, nan
 from typing import TYPE_CHECKING, Any
 
 from probdice.method.region_labels import Label, listed
-from probdice.metrics.component_table import ComponentTable, Reading, count_components
+from probdice.metrics.component_table import ComponentTable, MatchMode, count_components
 
 if TYPE_CHECKING:
     from probdice.comparison.result import Comparison
@@ -32,8 +32,8 @@ NUMBERS = {  # names of columns, and attributes of ComponentCounts
     "dice": "dice",
 }
 COUNTS = ("found", "missed", "false")
-READINGS: dict[Reading, str] = {"one": "", "many": "_many"}  # suffixes of column names
-STRATUM_COLUMNS = tuple(f"{name}{ending}" for ending in READINGS.values() for name in NUMBERS)
+MATCH_MODES: dict[MatchMode, str] = {"one": "", "many": "_many"}  # suffixes of column names
+STRATUM_COLUMNS = tuple(f"{name}{ending}" for ending in MATCH_MODES.values() for name in NUMBERS)
 COMPONENT_MEASURES = tuple(f"components_{name}" for name in STRATUM_COLUMNS)
 
 
@@ -56,8 +56,8 @@ def component_value(
     table: ComponentTable | None = comparison.numbers.known("components")
     if table is None:
         return nan
-    name = measure.removeprefix("components_").removesuffix(READINGS["many"])
-    reading: Reading = "many" if measure.endswith(READINGS["many"]) else "one"
+    name = measure.removeprefix("components_").removesuffix(MATCH_MODES["many"])
+    reading: MatchMode = "many" if measure.endswith(MATCH_MODES["many"]) else "one"
     values: list[float] = [
         getattr(table.counts(threshold, class_label, reading=reading), NUMBERS[name])
         for class_label in (table.labels if label is None else (label,))
@@ -124,7 +124,7 @@ def stratum_rows(
                 "to": None if high == inf else high,
                 "unit": " or ".join(units),
             }
-            for reading, ending in READINGS.items():
+            for reading, ending in MATCH_MODES.items():
                 counts = count_components(
                     rows, threshold, label, sizes=(low, high), reading=reading
                 )

@@ -27,10 +27,10 @@ from probdice.text.formatting import decimal
 if TYPE_CHECKING:
     from probdice.comparison.result import Comparison
 
-__all__ = ["ComponentCounts", "ComponentRow", "ComponentTable", "Reading", "component_table"]
+__all__ = ["ComponentCounts", "ComponentRow", "ComponentTable", "MatchMode", "component_table"]
 
 SHOWN_THRESHOLD = 0.5  # threshold of the Jaccard index in a printed table
-Reading = Literal["one", "many"]  # one-to-one or many-to-one
+MatchMode = Literal["one", "many"]  # one-to-one or many-to-one
 
 
 @dataclass(frozen=True)
@@ -80,12 +80,12 @@ class ComponentRow:
         """Return the link to this component on the HTML page of its case; "" if `page` is None."""
         return "" if page is None else f"{page}#at={'.'.join(map(str, self.voxel))}"
 
-    def agreement(self, reading: Reading) -> tuple[float, float]:
+    def agreement(self, reading: MatchMode) -> tuple[float, float]:
         """Return the Dice coefficient and the Jaccard index for one way of matching."""
         one = self.dice, self.jaccard
         return one if reading == "one" else (self.dice_many, self.jaccard_many)
 
-    def found(self, threshold: float, reading: Reading = "one") -> bool:
+    def found(self, threshold: float, reading: MatchMode = "one") -> bool:
         """Return whether the Jaccard index is positive and reaches a threshold."""
         _, jaccard = self.agreement(reading)
         return jaccard >= threshold and jaccard > 0
@@ -179,7 +179,7 @@ class ComponentTable:
         return tuple(dict.fromkeys(row.label for row in self.rows))
 
     def counts(
-        self, threshold: float, label: str | None = None, *, reading: Reading = "one"
+        self, threshold: float, label: str | None = None, *, reading: MatchMode = "one"
     ) -> ComponentCounts:
         """Count the found, missed and false components of one class, or of all classes."""
         return count_components(self.rows, threshold, label, reading=reading)
@@ -219,7 +219,7 @@ def count_components(
     label: str | None = None,
     *,
     sizes: tuple[float, float] = (0.0, inf),
-    reading: Reading = "one",
+    reading: MatchMode = "one",
 ) -> ComponentCounts:
     """Count the found, missed and false components whose size is within a range.
 
@@ -325,7 +325,7 @@ def _selected_groups(result: "Comparison", labels: Sequence[Label]) -> NDArray[n
     is_selected = np.zeros(groups.count, np.bool_)
     for label in labels:
         for side, regions in zip(SIDES, regions_of_label(result, label), strict=True):
-            is_selected[groups.numbers(side)[regions]] = True
+            is_selected[groups.group_indices(side)[regions]] = True
     return is_selected
 
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from probdice.data.segmentation import Segmentation
 from probdice.data.value_checks import examine_labels
 from probdice.engine.decode import Soft
-from probdice.engine.pair import Images
+from probdice.engine.pair import SegmentationPair
 from probdice.errors import InputError
 from probdice.method.groups import Groups, counted_groups
 from probdice.method.overlap import Overlap
@@ -227,7 +227,7 @@ class ComponentScores:
 def component_scores(
     overlap: Overlap,
     groups: Groups,
-    images: Images,
+    images: SegmentationPair,
     outside: Both[NDArray[np.bool_]],
     *,
     connectivity: int | None,
@@ -242,7 +242,9 @@ def component_scores(
             "the prediction may contain probabilities."
         )
     connectivity = as_connectivity(connectivity, len(images.reference.shape))
-    numbers = Both(*(np.where(outside[side], -1, groups.numbers(side)) for side in SIDES))
+    group_indices = Both(
+        *(np.where(outside[side], -1, groups.group_indices(side)) for side in SIDES)
+    )
     reference = group_map(images, "reference", overlap, groups, outside.reference)
     is_soft = not images.prediction.crisp
     prediction = None
@@ -252,7 +254,7 @@ def component_scores(
     counted = counted_groups(overlap, groups, outside)
     components: list[Component] = []
     for group, box in enumerate(_boxes(reference, prediction, groups.count)):
-        members = Both(*(np.flatnonzero(numbers[side] == group) for side in SIDES))
+        members = Both(*(np.flatnonzero(group_indices[side] == group) for side in SIDES))
         if box is None or not (members.reference.size or members.prediction.size):
             continue
         if rows is not None:
@@ -284,8 +286,8 @@ def _score_group(
     if count > 1:
         from scipy.ndimage import distance_transform_edt
 
-        places = distance_transform_edt(~mask, return_distances=False, return_indices=True)
-        nearest = components[tuple(places)]
+        indices = distance_transform_edt(~mask, return_distances=False, return_indices=True)
+        nearest = components[tuple(indices)]
     volumes = np.bincount(components.ravel(), minlength=count + 1)[1:].astype(np.float64)
     prediction_volumes = np.bincount(nearest.ravel(), probabilities.ravel(), count + 1)[1:]
     common = np.bincount(components.ravel(), probabilities.ravel(), count + 1)[1:]
@@ -319,7 +321,7 @@ def _labels(segmentation: Segmentation) -> NDArray[Any]:
     """Read a label map into memory as an array of integers in C order."""
     array = np.asarray(segmentation.array[(slice(None),) * len(segmentation.array.shape)])
     if array.dtype.kind == "f":
-        segmentation.refuse(examine_labels(array.reshape(-1)))
+        segmentation.raise_if_invalid(examine_labels(array.reshape(-1)))
         array = array.astype(np.int64)
     elif array.dtype.kind == "b":
         array = array.view(np.uint8)
@@ -352,7 +354,11 @@ def _divide(
 
 
 def group_map(
-    images: Images, side: Side, overlap: Overlap, groups: Groups, outside: NDArray[np.bool_]
+    images: SegmentationPair,
+    side: Side,
+    overlap: Overlap,
+    groups: Groups,
+    outside: NDArray[np.bool_],
 ) -> NDArray[np.int32]:
     """Return the group number plus 1 at every pixel; 0 for the background and outside the mask."""
     background = set(overlap.side(side).keys[outside].tolist())
@@ -361,12 +367,12 @@ def group_map(
     return images.group_numbers(side, foreground_keys) + np.int32(1)
 
 
-def _rows(images: Images) -> NDArray[Any]:
+def _rows(images: SegmentationPair) -> NDArray[Any]:
     """Return the probabilities of the prediction; 0 outside the mask."""
     blocks = images.blocks
     rows = np.zeros((len(images.prediction.regions), *blocks.shape), blocks.dtype)
     for block in blocks.blocks:
-        ready = blocks.ready(block)
+        ready = blocks.decode(block)
         side = ready.sides[SIDES.index("prediction")]
         assert isinstance(side, Soft)
         for row, values in zip(rows, side.values, strict=True):

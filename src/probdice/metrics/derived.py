@@ -21,7 +21,7 @@ from probdice.method.similarity import Absolute
 from probdice.metrics.unions import Union
 from probdice.metrics.volumes import DIFFERENCES, VolumeDifferences, in_millilitres
 from probdice.text.formatting import decimal
-from probdice.text.table_output import aligned, data_frame
+from probdice.text.table_output import aligned_columns, data_frame
 
 if TYPE_CHECKING:
     import pandas
@@ -221,7 +221,7 @@ class Derived:
             )
             for region in self.regions
         ]
-        return "\n  ".join(["Derived regions", *aligned(rows)])
+        return "\n  ".join(["Derived regions", *aligned_columns(rows)])
 
 
 NUMBERS = ("dice", "jaccard", "reference_volume", "prediction_volume")
@@ -303,8 +303,8 @@ def _from_table(overlap: Overlap, union: Union) -> float:
 
     P or Q is then 0 or 1 at every pixel, so the sum over pairs of member regions is exact.
     """
-    meeting = overlap.meeting
-    inside = np.isin(meeting.rows, union.regions.reference) & np.isin(
-        meeting.columns, union.regions.prediction
+    overlapping = overlap.pairs
+    inside = np.isin(overlapping.rows, union.regions.reference) & np.isin(
+        overlapping.columns, union.regions.prediction
     )
-    return float(meeting.savings[inside].sum())
+    return float(overlapping.savings[inside].sum())

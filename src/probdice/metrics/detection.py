@@ -37,7 +37,7 @@ Table = Literal["reference", "prediction", "pairs"]
 # The thresholds of the 2018 Data Science Bowl and of COCO: 0.5, 0.55, … 0.95, rounded.
 THRESHOLDS = tuple(round(0.5 + 0.05 * k, 2) for k in range(10))
 CURVE = tuple(round(0.05 * k, 2) for k in range(21))
-SHOWN = 5  # largest numbers of splits and of merges in a printed result
+MAX_PRINTED_SPLITS = 5  # largest numbers of splits and of merges in a printed result
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -349,9 +349,9 @@ class Detection:
         }
 
     def _region_rows(self, side: Side) -> dict[str, Any]:
-        regions, numbers = self._overlap.side(side), self._groups.numbers(side)
-        instances = np.flatnonzero((numbers >= 0) & ~self._outside[side])
-        group, is_found = numbers[instances], self._is_found(self.threshold)
+        regions, group_indices = self._overlap.side(side), self._groups.group_indices(side)
+        instances = np.flatnonzero((group_indices >= 0) & ~self._outside[side])
+        group, is_found = group_indices[instances], self._is_found(self.threshold)
         parts = {split.region: split.parts for split in self._split_regions[side]}
         labels = [regions.label(k) for k in instances.tolist()]
         return {
@@ -403,8 +403,12 @@ class Detection:
         ]
         for word, splits in (("split", self.splits), ("merge", self.merges)):
             if splits:
-                split_texts = "; ".join(str(split) for split in splits[:SHOWN])
-                omission = f"; … and {len(splits) - SHOWN} more" if len(splits) > SHOWN else ""
+                split_texts = "; ".join(str(split) for split in splits[:MAX_PRINTED_SPLITS])
+                omission = (
+                    f"; … and {len(splits) - MAX_PRINTED_SPLITS} more"
+                    if len(splits) > MAX_PRINTED_SPLITS
+                    else ""
+                )
                 words = word if len(splits) == 1 else f"{word}s"
                 lines.append(f"{len(splits)} {words}: {split_texts}{omission}")
         return "\n  ".join(lines)
@@ -453,7 +457,7 @@ def detection_of(
         shares = shares_of(overlap, groups, outside, dice)
         return Detection(threshold, by, result.background, overlap, outside, groups, shares, before)
 
-    before = of(correspondence.matched, None, None) if correspondence.joins else None
+    before = of(correspondence.matched, None, None) if correspondence.merges else None
     return of(correspondence.groups, dice, before)
 
 

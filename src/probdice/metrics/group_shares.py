@@ -61,23 +61,25 @@ def shares_of(
     for similarities that are not separable), the intersection is computed from `dice`, the Dice
     coefficients of the groups. Without these coefficients, the intersection is NaN.
     """
-    inside = Both(*((groups.numbers(side) >= 0) & ~outside[side] for side in SIDES))
-    numbers = Both(*(groups.numbers(side)[inside[side]] for side in SIDES))
+    inside = Both(*((groups.group_indices(side) >= 0) & ~outside[side] for side in SIDES))
+    group_indices = Both(*(groups.group_indices(side)[inside[side]] for side in SIDES))
     volumes = Both(
         *(
-            _sums_by_index(overlap.side(side).volumes[inside[side]], numbers[side], groups.count)
+            _sums_by_index(
+                overlap.side(side).volumes[inside[side]], group_indices[side], groups.count
+            )
             for side in SIDES
         )
     )
-    regions = Both(*(np.bincount(numbers[side], minlength=groups.count) for side in SIDES))
-    meeting = overlap.meeting
-    number = groups.reference[meeting.rows]
+    regions = Both(*(np.bincount(group_indices[side], minlength=groups.count) for side in SIDES))
+    overlapping = overlap.pairs
+    number = groups.reference[overlapping.rows]
     is_common = (
-        (number == groups.prediction[meeting.columns])
-        & inside.reference[meeting.rows]
-        & inside.prediction[meeting.columns]
+        (number == groups.prediction[overlapping.columns])
+        & inside.reference[overlapping.rows]
+        & inside.prediction[overlapping.columns]
     )
-    common = _sums_by_index(meeting.savings[is_common], number[is_common], groups.count)
+    common = _sums_by_index(overlapping.savings[is_common], number[is_common], groups.count)
     if not overlap.crisp:
         is_unknown = ~known_from_table(overlap, groups)
         if not overlap.similarity.separable:
@@ -100,9 +102,9 @@ def background_masks(result: "Comparison") -> Both[NDArray[np.bool_]]:
     return masks
 
 
-def _sums_by_index(values: NDArray[Any], places: NDArray[np.int64], count: int) -> Floats:
+def _sums_by_index(values: NDArray[Any], indices: NDArray[np.int64], count: int) -> Floats:
     """Return the sum of the values at every index below `count`."""
-    return np.bincount(places, values, count).astype(np.float64)
+    return np.bincount(indices, values, count).astype(np.float64)
 
 
 def _quotients(parts: Floats, totals: Floats) -> Floats:

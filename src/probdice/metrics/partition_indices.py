@@ -45,7 +45,7 @@ def adjusted_mutual_information(overlap: Overlap, information: float, average: A
 def _pairs_of_pixels(overlap: Overlap) -> dict[str, float]:
     """Return Rand indices. Pairs are counted with integers, so that differences are exact."""
     pixels = overlap.pixels
-    common_pairs = _pairs(overlap.meeting.savings, pixels)
+    common_pairs = _pairs(overlap.pairs.savings, pixels)
     reference = _pairs(overlap.reference.volumes, pixels)
     prediction = _pairs(overlap.prediction.volumes, pixels)
     all_pairs = pixels * (pixels - 1)
@@ -64,12 +64,12 @@ def _pairs_of_pixels(overlap: Overlap) -> dict[str, float]:
 
 def _adapted_rand_error(overlap: Overlap, outside: Both[NDArray[np.bool_]]) -> float:
     """Return the adapted Rand error of SNEMI3D. Sums are multiplied by N to make them integers."""
-    meeting, pixels = overlap.meeting, overlap.pixels
-    foreground = ~outside.reference[meeting.rows]
-    is_missed = foreground & outside.prediction[meeting.columns]
-    missed_pixels = int(meeting.savings[is_missed].sum())  # predicted as background
+    overlapping, pixels = overlap.pairs, overlap.pixels
+    foreground = ~outside.reference[overlapping.rows]
+    is_missed = foreground & outside.prediction[overlapping.columns]
+    missed_pixels = int(overlapping.savings[is_missed].sum())  # predicted as background
     foreground &= ~is_missed
-    counts, columns = meeting.savings[foreground], meeting.columns[foreground]
+    counts, columns = overlapping.savings[foreground], overlapping.columns[foreground]
     sizes = np.zeros(len(overlap.prediction), np.int64)
     np.add.at(sizes, columns, counts)
     common_squares = pixels * _squares(counts, pixels) + missed_pixels
@@ -80,10 +80,10 @@ def _adapted_rand_error(overlap: Overlap, outside: Both[NDArray[np.bool_]]) -> f
 
 def _information(overlap: Overlap) -> dict[str, float]:
     """Return conditional entropies and mutual information, in bits."""
-    meeting, pixels = overlap.meeting, overlap.pixels
-    counts = meeting.savings.astype(np.float64)
-    a = overlap.reference.volumes[meeting.rows]
-    b = overlap.prediction.volumes[meeting.columns]
+    overlapping, pixels = overlap.pairs, overlap.pixels
+    counts = overlapping.savings.astype(np.float64)
+    a = overlap.reference.volumes[overlapping.rows]
+    b = overlap.prediction.volumes[overlapping.columns]
     shares = counts / pixels
     split = _sum(shares * np.log2(a / counts))
     merge = _sum(shares * np.log2(b / counts))
@@ -105,19 +105,19 @@ def _information(overlap: Overlap) -> dict[str, float]:
 
 def _segments(overlap: Overlap) -> dict[str, Any]:
     """Return covering, achievable accuracy, and under- and over-segmentation errors."""
-    meeting, pixels = overlap.meeting, overlap.pixels
-    counts = meeting.savings
-    a = overlap.reference.volumes[meeting.rows]
-    b = overlap.prediction.volumes[meeting.columns]
+    overlapping, pixels = overlap.pairs, overlap.pixels
+    counts = overlapping.savings
+    a = overlap.reference.volumes[overlapping.rows]
+    b = overlap.prediction.volumes[overlapping.columns]
     jaccard = counts / (a + b - counts)
     covering: dict[Side, float] = {}
     achievable: dict[Side, float] = {}
     for side in SIDES:
         regions = overlap.side(side)
-        places = meeting.rows if side == "reference" else meeting.columns
-        best_jaccard = _largest(jaccard, places, len(regions))
+        indices = overlapping.rows if side == "reference" else overlapping.columns
+        best_jaccard = _largest(jaccard, indices, len(regions))
         covering[side] = min(float(regions.volumes @ best_jaccard) / pixels, 1.0)
-        achievable[other(side)] = int(_largest(counts, places, len(regions)).sum()) / pixels
+        achievable[other(side)] = int(_largest(counts, indices, len(regions)).sum()) / pixels
     return {
         "covering": covering,
         "achievable_accuracy": {side: achievable[side] for side in SIDES},
@@ -167,10 +167,10 @@ def _mean(entropies: Both[float], average: Average) -> float:
     }[average]
 
 
-def _largest(values: NDArray[Any], places: NDArray[np.int64], count: int) -> NDArray[Any]:
+def _largest(values: NDArray[Any], indices: NDArray[np.int64], count: int) -> NDArray[Any]:
     """Return the largest of the values at every index below `count`; 0 if there are none."""
     largest = np.zeros(count, values.dtype)
-    np.maximum.at(largest, places, values)
+    np.maximum.at(largest, indices, values)
     return largest
 
 

@@ -111,5 +111,5 @@ def _place(comparison: "Comparison", region: str) -> int | None:
     groups = comparison.correspondence.groups
     for side, regions in zip(SIDES, regions_of_label(comparison, region), strict=True):
         for index in regions:
-            return int(groups.numbers(side)[index])
+            return int(groups.group_indices(side)[index])
     return None

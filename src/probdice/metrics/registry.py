@@ -204,8 +204,8 @@ REGION_NUMBERS = {
     "jaccard": RegionNumber(Description("Jaccard index"), lambda region: region.jaccard),
 }
 DISTANCES = {  # in millimetres, or in pixels for images without geometry
-    name: Description(one.title, higher_is_better=False, unit="mm")
-    for name, one in BOUNDARY_DISTANCES.items()
+    name: Description(description.title, higher_is_better=False, unit="mm")
+    for name, description in BOUNDARY_DISTANCES.items()
 }
 ONE_TO_ONE = {  # detection of connected components
     "components_found": Description("components found"),
@@ -216,9 +216,9 @@ ONE_TO_ONE = {  # detection of connected components
     "components_pq": Description("component panoptic quality"),
     "components_dice": Description("mean component Dice"),
 }
-COMPONENTS = ONE_TO_ONE | {
-    f"{name}_many": Description(f"{one.title} (many-to-one)", one.higher_is_better)
-    for name, one in ONE_TO_ONE.items()
+COMPONENT_DESCRIPTIONS = ONE_TO_ONE | {
+    f"{name}_many": Description(f"{description.title} (many-to-one)", description.higher_is_better)
+    for name, description in ONE_TO_ONE.items()
 }
 LOWER_IS_BETTER = (  # counts and indices that are 0 for identical segmentations
     *("infinite_distances", "false_positives", "misses", "splits", "merges"),
@@ -228,10 +228,12 @@ LOWER_IS_BETTER = (  # counts and indices that are 0 for identical segmentations
 OTHER_NUMBERS: dict[str, Description] = {
     **{name: number.description for name, number in REGION_NUMBERS.items()},
     **DISTANCES,
-    **COMPONENTS,
+    **COMPONENT_DESCRIPTIONS,
     **{
-        f"finite_{name}": Description(f"{one.title}, finite values", False, one.unit)
-        for name, one in DISTANCES.items()
+        f"finite_{name}": Description(
+            f"{description.title}, finite values", False, description.unit
+        )
+        for name, description in DISTANCES.items()
     },
     **{
         name: Description(name.replace("_", " "), higher_is_better=False)

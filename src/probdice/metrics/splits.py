@@ -58,14 +58,14 @@ def splits_of(
     `outside` marks the background regions of each side, and `counted_groups` marks the groups that
     are not faint.
     """
-    meeting, other_side = overlap.meeting, other(side)
-    places = Both(meeting.rows, meeting.columns)
-    volumes = overlap.side(other_side).volumes[places[other_side]]
-    is_part = meeting.savings > PART * volumes
+    overlapping, other_side = overlap.pairs, other(side)
+    indices = Both(overlapping.rows, overlapping.columns)
+    volumes = overlap.side(other_side).volumes[indices[other_side]]
+    is_part = overlapping.savings > PART * volumes
     for name in SIDES:
-        group = groups.numbers(name)[places[name]]
-        is_part &= ~outside[name][places[name]] & counted_groups[group]
-    regions, parts = places[side][is_part], places[other_side][is_part]
+        group = groups.group_indices(name)[indices[name]]
+        is_part &= ~outside[name][indices[name]] & counted_groups[group]
+    regions, parts = indices[side][is_part], indices[other_side][is_part]
     order = np.lexsort((parts, regions))
     regions, parts = regions[order], parts[order]
     distinct_regions, starts, counts = np.unique(regions, return_index=True, return_counts=True)

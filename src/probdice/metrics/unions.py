@@ -123,10 +123,20 @@ def regions_of_label(result: "Comparison", label: Label) -> Both[list[int]]:
     elif isinstance(match, GivenPairs | GivenGroups):
         spellings = dict.fromkeys((label, *reference.name_and_number(label)))
         partners = [
-            prediction.find(one) for spelling in spellings for one in match.partners(spelling)
+            prediction.find(candidate)
+            for spelling in spellings
+            for candidate in match.partners(spelling)
         ]
     unmatched = Both(*(set(groups.unmatched(side).tolist()) for side in SIDES))
     return Both(
-        [one for one in missed if one is not None and one in unmatched.reference],
-        [one for one in partners if one is not None and one in unmatched.prediction],
+        [
+            candidate
+            for candidate in missed
+            if candidate is not None and candidate in unmatched.reference
+        ],
+        [
+            candidate
+            for candidate in partners
+            if candidate is not None and candidate in unmatched.prediction
+        ],
     )

@@ -38,10 +38,10 @@ OVERLAPS = (  # smallest Dice, and the description of the overlap
     (0.5, "Moderate overlap"),
     (0.0, "Low overlap"),
 )
-GOOD = 0.7  # Dice from which no possible reason for a low overlap is reported
-AGREEING = 0.8  # adjusted score from which most pixels are reported to agree
-DETERMINED = 0.75  # explained share from which one side is reported to explain the other
-LARGE = 0.5  # share of the pixels above which a matched pair may be a background
+HIGH_DICE = 0.7  # Dice from which no possible reason for a low overlap is reported
+HIGH_ADJUSTED_SCORE = 0.8  # adjusted score from which most pixels are reported to agree
+HIGH_EXPLAINED_SHARE = 0.75  # explained share from which one side is reported to explain the other
+MIN_BACKGROUND_SHARE = 0.5  # share of the pixels above which a matched pair may be a background
 NAME = 60  # most characters of the name of a group
 
 
@@ -153,14 +153,16 @@ def largest_pair(comparison: Comparison) -> Group | None:
         return None
     for group in comparison.groups:
         pair = len(group.reference) == len(group.prediction) == 1
-        if pair and group.common_volume > LARGE * comparison.pixels:
+        if pair and group.common_volume > MIN_BACKGROUND_SHARE * comparison.pixels:
             return group
     return None
 
 
-def mean_without(comparison: Comparison, left_out: Group) -> float:
-    """Return the mean Dice of all groups except faint groups and `left_out`; NaN if none remain."""
-    dice = [group.dice for group in comparison.groups if group != left_out and not group.faint]
+def mean_without(comparison: Comparison, excluded_group: Group) -> float:
+    """Return the mean Dice except faint groups and `excluded_group`; NaN if none remain."""
+    dice = [
+        group.dice for group in comparison.groups if group != excluded_group and not group.faint
+    ]
     return sum(dice) / len(dice) if dice else nan
 
 
@@ -211,10 +213,10 @@ def _overlap_clauses(comparison: Comparison) -> list[str]:
     overlap = (
         f"{overlap_in_words(dice)} ({name} {decimal(dice, 2)}{_mean_without_pair(comparison)})"
     )
-    if dice >= GOOD:
+    if dice >= HIGH_DICE:
         return [overlap]
     adjusted = available(lambda: comparison.adjusted_score)
-    if adjusted >= AGREEING:
+    if adjusted >= HIGH_ADJUSTED_SCORE:
         agreement_text = f"but most {words_of(comparison).many} agree"
         return [f"{overlap}, {agreement_text} (adjusted score {decimal(adjusted, 2)})"]
     return [overlap, *_split_clauses(comparison)]
@@ -233,13 +235,13 @@ def _split_clauses(comparison: Comparison) -> list[str]:
     """Return a clause about regions that the two sides split differently, if there are any.
 
     A side is assumed to split regions of the other side if some of its regions are unmatched or
-    merged, and if it explains a share of at least `DETERMINED` of the other side.
+    merged, and if it explains a share of at least `HIGH_EXPLAINED_SHARE` of the other side.
     """
     split_sides = {side for side in SIDES if comparison.unmatched[side]}
     split_sides |= {merge.side for merge in comparison.merges}
     shares = explained_of(comparison)
     reference, prediction = (percent(shares[side], 0) for side in SIDES)
-    explained_sides = {side for side in SIDES if shares[side] >= DETERMINED}
+    explained_sides = {side for side in SIDES if shares[side] >= HIGH_EXPLAINED_SHARE}
     if len(split_sides) == len(explained_sides) == 2:
         explained_shares = f"{reference} of the reference and {prediction} of the prediction"
         return [f"the same regions, split differently ({explained_shares} explained)"]

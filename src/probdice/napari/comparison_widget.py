@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 __all__ = ["ComparisonWidget"]
 
 WIDTH = 360  # pixels
-MEASURED = 50  # number of rows that determine the width of columns
+MEASURED_ROWS = 50  # number of rows that determine the width of columns
 
 
 class ComparisonWidget(QWidget):
@@ -147,7 +147,7 @@ class ComparisonWidget(QWidget):
         view.setSortingEnabled(True)
         view.sortByColumn(DICE, Qt.SortOrder.AscendingOrder)
         view.setWordWrap(False)
-        view.horizontalHeader().setResizeContentsPrecision(MEASURED)
+        view.horizontalHeader().setResizeContentsPrecision(MEASURED_ROWS)
         rows = view.verticalHeader()
         rows.setVisible(False)
         rows.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)  # do not measure every row
@@ -329,7 +329,7 @@ class ComparisonWidget(QWidget):
         """Show a place where the sides of a group differ, and select the label of the group."""
         if self.outcome is None or self._grid is None:
             return
-        point = self._grid.world(self.outcome.places[group])
+        point = self._grid.world(self.outcome.positions[group])
         dims = self.viewer.dims
         first = dims.ndim - len(point)
         for axis, position in enumerate(point):

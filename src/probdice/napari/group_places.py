@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probdice.engine.blocks import Blocks
-from probdice.engine.decode import Crisp, Ready, Soft
+from probdice.engine.decode import Crisp, DecodedBlock, Soft
 from probdice.engine.executors import run_pass
 from probdice.engine.grids import Block
-from probdice.engine.group_passes import Members
+from probdice.engine.group_passes import GroupLookup
 from probdice.engine.passes import Pass
 from probdice.method.overlap import Floats, Integers
 from probdice.method.scoring import key_lists
@@ -26,7 +26,7 @@ __all__ = ["group_places"]
 
 PARTS = 8  # the image is divided into this number of parts along each axis
 # Weight of a pixel where both sides agree. It matters only for groups without a difference.
-AGREEING = 1e-12
+AGREEMENT_WEIGHT = 1e-12
 
 
 def group_places(comparison: "Comparison") -> Integers:
@@ -58,7 +58,7 @@ def group_places(comparison: "Comparison") -> Integers:
     """
     images = comparison.need_images("group_places()")
     groups = comparison.correspondence.groups
-    lists = key_lists(comparison.overlap, groups).map(Members)
+    lists = key_lists(comparison.overlap, groups).map(GroupLookup)
     soft_lists = [lists[side].lists for side in SIDES if not images.side(side).crisp]
     soft = [k for k, members in enumerate(zip(*soft_lists, strict=True)) if any(map(len, members))]
     task = Pass(partial(_candidates, groups=lists, soft=soft), _Candidates.total)
@@ -112,13 +112,13 @@ def _starts(*columns: NDArray[Any]) -> Integers:
 
 
 def _candidates(
-    blocks: Blocks, block: Block, groups: Both[Members], soft: list[int]
+    blocks: Blocks, block: Block, groups: Both[GroupLookup], soft: list[int]
 ) -> _Candidates:
     """Return the candidates of one block.
 
     A group in `soft` has probabilities on at least one side.
     """
-    ready = blocks.ready(block)
+    ready = blocks.decode(block)
     p_numbers, q_numbers = (
         block.shaped(_numbers(side, members, ready), ready.inside, -1)
         for side, members in zip(ready.sides, groups, strict=True)
@@ -130,7 +130,7 @@ def _candidates(
             _probabilities(side, members, group, ready)
             for side, members in zip(ready.sides, groups, strict=True)
         )
-        weights = block.shaped(np.abs(p - q) + AGREEING * (p + q), ready.inside, 0)
+        weights = block.shaped(np.abs(p - q) + AGREEMENT_WEIGHT * (p + q), ready.inside, 0)
         for part, box in parts:
             piece = weights[box]
             pixel = np.array([int(np.argmax(piece))])
@@ -153,14 +153,16 @@ def _candidates(
     )
 
 
-def _numbers(side: Crisp | Soft, members: Members, ready: Ready) -> NDArray[np.int32]:
+def _numbers(side: Crisp | Soft, members: GroupLookup, ready: DecodedBlock) -> NDArray[np.int32]:
     """Return the group of every compared pixel of a label map, or −1 for probabilities."""
     if isinstance(side, Crisp):
         return members.group_of(side.labels, -1).astype(np.int32)[side.codes]
     return np.full(ready.size, -1, np.int32)
 
 
-def _probabilities(side: Crisp | Soft, members: Members, group: int, ready: Ready) -> Floats:
+def _probabilities(
+    side: Crisp | Soft, members: GroupLookup, group: int, ready: DecodedBlock
+) -> Floats:
     """Return the probability of one group at every compared pixel."""
     keys = members.lists[group]
     if isinstance(side, Crisp):
@@ -175,7 +177,7 @@ def _middle_pixels(
     """Return the groups in one part of the image, with a weight and a pixel for each group.
 
     The weight is the number of pixels that belong to the group on one side only. If there are none,
-    the weight is the number of pixels of the group, multiplied by `AGREEING`.
+    the weight is the number of pixels of the group, multiplied by `AGREEMENT_WEIGHT`.
     """
     p, q = reference.reshape(-1), prediction.reshape(-1)
     different_pixels = np.flatnonzero(p != q)
@@ -184,7 +186,7 @@ def _middle_pixels(
     equal_pixels = np.flatnonzero((p == q) & ~has_difference[p])
     group = np.concatenate([p[different_pixels], q[different_pixels], p[equal_pixels]])
     pixel = np.concatenate([different_pixels, different_pixels, equal_pixels])
-    weight = np.repeat([1.0, AGREEING], [2 * different_pixels.size, equal_pixels.size])
+    weight = np.repeat([1.0, AGREEMENT_WEIGHT], [2 * different_pixels.size, equal_pixels.size])
     is_selected = np.append(selected_groups, False)[group]
     group, pixel, weight = group[is_selected], pixel[is_selected], weight[is_selected]
     order = np.argsort(group, kind="stable")
@@ -221,5 +223,5 @@ def _image_pixels(
     sizes = tuple(part.stop - part.start for part in box)
     index = np.unravel_index(pixels, sizes)
     starts = [part.start + extent.start for part, extent in zip(box, block.box, strict=True)]
-    places = [positions + start for positions, start in zip(index, starts, strict=True)]
-    return np.asarray(np.ravel_multi_index(places, shape), np.int64)
+    coordinates = [positions + start for positions, start in zip(index, starts, strict=True)]
+    return np.asarray(np.ravel_multi_index(coordinates, shape), np.int64)

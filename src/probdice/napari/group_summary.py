@@ -16,10 +16,11 @@ from probdice.text.formatting import decimal, quantity
 
 __all__ = ["DICE", "GroupColumn", "GroupSummary", "volume_unit"]
 
-SHOWN = 4  # largest number of labels of a group in one cell
+MAX_CELL_LABELS = 4  # largest number of labels of a group in one cell
 NOTES = 5  # largest number of notes below the table; the report lists all notes
 DICE = 2  # index of the Dice column
-SMALL = 1e-4  # size of a pixel in mm³ or mm² below which volumes are shown in µm³ or µm²
+# Size of a pixel in mm³ or mm² below which volumes are shown in µm³ or µm².
+MICROMETRE_PIXEL_SIZE = 1e-4
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +101,7 @@ def volume_unit(geometry: Geometry | None) -> tuple[str, float]:
     if geometry is None or axes not in (2, 3):
         return "pixels", 1.0
     size = float(f"{geometry.pixel_volume:.12g}")  # drops the rounding error of the determinant
-    if size < SMALL:
+    if size < MICROMETRE_PIXEL_SIZE:
         return ("µm³", size * 1e9) if axes == 3 else ("µm²", size * 1e6)
     return ("mL", size / 1000) if axes == 3 else ("mm²", size)
 
@@ -148,8 +149,8 @@ def _labels(group: Group, side: Side) -> str:
     labels = group.side(side)
     if not labels:
         return "–"
-    text = ", ".join(str(label) for label in labels[:SHOWN])
-    return text if len(labels) <= SHOWN else f"{text}, … ({len(labels)})"
+    text = ", ".join(str(label) for label in labels[:MAX_CELL_LABELS])
+    return text if len(labels) <= MAX_CELL_LABELS else f"{text}, … ({len(labels)})"
 
 
 def _ranks(lists: Sequence[tuple[Label, ...]]) -> NDArray[np.int64]:

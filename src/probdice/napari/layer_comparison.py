@@ -115,7 +115,7 @@ class Outcome:
     comparison: Comparison
     shown: ShownGroups
     layers: tuple[LayerData, ...]
-    places: Integers
+    positions: Integers
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,7 +156,7 @@ class ComparedLayers:
             steps.begin("listing the groups")
             show_summary(GroupSummary.of(comparison))
             steps.begin("finding the largest differences")
-            places = group_places(comparison)
+            positions = group_places(comparison)
             steps.begin("computing the similarity map")
             similarity = map_layer(comparison, self.grid, "similarity map")
             steps.begin("relabelling the prediction")
@@ -171,4 +171,4 @@ class ComparedLayers:
                 similarity,
             )
             steps.begin("showing")
-        return Outcome(comparison, shown_groups, layers, places)
+        return Outcome(comparison, shown_groups, layers, positions)

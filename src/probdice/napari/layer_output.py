@@ -148,7 +148,7 @@ def _most_probable(segmentation: Segmentation, labels: Sequence[int], workers: i
 
 
 def _likeliest(blocks: Blocks, block: Block, labels: NDArray[Any]) -> NDArray[Any]:
-    side = blocks.ready(block).sides[0]
+    side = blocks.decode(block).sides[0]
     assert isinstance(side, Soft)
     rows = side.values
     return labels[np.argmax(rows, axis=0)].reshape(block.shape)

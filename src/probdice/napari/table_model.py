@@ -13,7 +13,7 @@ from probdice.napari.group_summary import GroupColumn, GroupSummary
 
 __all__ = ["GroupTable"]
 
-LISTED = 50  # largest number of labels of a group in a tool tip
+MAX_TOOL_TIP_LABELS = 50  # largest number of labels of a group in a tool tip
 
 Root = QModelIndex()
 
@@ -97,10 +97,10 @@ class GroupTable(QAbstractTableModel):
         old_rows = self._rows
         self._sort_order = column, order
         self._rows = self._sorted_rows(column, order)
-        places = np.empty_like(self._rows)
-        places[self._rows] = np.arange(len(self._rows))
+        new_rows = np.empty_like(self._rows)
+        new_rows[self._rows] = np.arange(len(self._rows))
         old = self.persistentIndexList()
-        new = [self.index(int(places[old_rows[index.row()]]), index.column()) for index in old]
+        new = [self.index(int(new_rows[old_rows[index.row()]]), index.column()) for index in old]
         self.changePersistentIndexList(old, new)
         self.layoutChanged.emit()
 
@@ -115,8 +115,8 @@ class GroupTable(QAbstractTableModel):
 def _tool_tip(group: Group) -> str:
     lines = []
     for side in SIDES:
-        labels = [str(label) for label in group.side(side)[:LISTED]]
-        if len(group.side(side)) > LISTED:
+        labels = [str(label) for label in group.side(side)[:MAX_TOOL_TIP_LABELS]]
+        if len(group.side(side)) > MAX_TOOL_TIP_LABELS:
             labels.append(f"… ({len(group.side(side))})")
         lines.append(f"{side}: {', '.join(labels) or '–'}")
     if group.faint:

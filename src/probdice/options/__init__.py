@@ -16,7 +16,7 @@ from probdice.options.checks import (
     as_workers,
     given_from_list,
 )
-from probdice.options.compare_options import CompareOptions, Correspondence
+from probdice.options.compare_options import CompareOptions, CorrespondenceScope
 from probdice.options.consensus_methods import METHODS, Method, as_method
 from probdice.options.derived_regions import Members
 from probdice.options.evaluate_options import EvaluateOptions
@@ -33,7 +33,7 @@ __all__ = [
     "SCHEMES",
     "TOLERANCE",
     "CompareOptions",
-    "Correspondence",
+    "CorrespondenceScope",
     "EvaluateOptions",
     "GivenBackground",
     "GivenNames",

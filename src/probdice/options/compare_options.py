@@ -31,12 +31,12 @@ from probdice.options.derived_regions import as_derived
 from probdice.options.read_options import ALL_IMAGES, COMPARING, ReadOptions
 from probdice.options.stored_options import stored_options, values_from_dict
 
-__all__ = ["CompareOptions", "Correspondence"]
+__all__ = ["CompareOptions", "CorrespondenceScope"]
 
-Correspondence = Literal["case", "set"]
-BOUNDARIES = Option("boundaries", python="boundaries=True")
+CorrespondenceScope = Literal["case", "set"]
+BOUNDARIES_OPTION = Option("boundaries", python="boundaries=True")
 INTERPOLATIONS = "linear (labels become probabilities) or nearest (labels remain labels)."
-COMPONENTS = Option("components", "all", python="components=True")
+COMPONENTS_OPTION = Option("components", "all", python="components=True")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,9 +83,9 @@ class CompareOptions(ReadOptions):
         "background.",
     )
     # Whether regions are matched in every case, or once for all cases of a method.
-    correspondence: Correspondence = option(
+    correspondence: CorrespondenceScope = option(
         "case",
-        OneOf("correspondence", get_args(Correspondence)),
+        OneOf("correspondence", get_args(CorrespondenceScope)),
         Form("Comparison", "SCOPE", advanced=True),
         "case (the default): match the regions of every case separately; set: match the regions "
         "once for all cases of a method. Use set if labels (classes, clusters) mean the same in "
@@ -181,10 +181,12 @@ class CompareOptions(ReadOptions):
             )
         if not self.boundaries:
             first = self.tolerance[0] if self.tolerance else None
-            _reject_unused({"tolerance": first, "infinite": self.infinite}, BOUNDARIES)
+            _reject_unused({"tolerance": first, "infinite": self.infinite}, BOUNDARIES_OPTION)
         if self.components is None:
             names = ("connectivity", "minimum_size", "strata")
-            _reject_unused({name: getattr(self, name, None) or None for name in names}, COMPONENTS)
+            _reject_unused(
+                {name: getattr(self, name, None) or None for name in names}, COMPONENTS_OPTION
+            )
         if self.merge != "none" and self.matching.fixes_groups:
             rule = self.match
             raise InputError(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from probdice.errors import FormatError
 from probdice.files.atomic_files import replacing
-from probdice.files.columns import as_number, read_columns
+from probdice.files.columns import parse_number, read_columns
 from probdice.text.escaping import csv_text
 
 RANKING = ("person", "image", "segmentation", "rank")
@@ -43,9 +43,9 @@ def read_rankings(path: str | PathLike[str]) -> list[Answer]:
     if not files:
         raise FormatError(f"{path}: the folder contains no .csv file")
     answers = [
-        Answer(person, image, segmentation, as_number(rank, "rank", place))
+        Answer(person, image, segmentation, parse_number(rank, "rank", location))
         for file in files
-        for place, (person, image, segmentation, rank) in read_columns(file, RANKING)
+        for location, (person, image, segmentation, rank) in read_columns(file, RANKING)
         if rank
     ]
     if not answers:
@@ -56,8 +56,8 @@ def read_rankings(path: str | PathLike[str]) -> list[Answer]:
 def read_scores(path: str | PathLike[str], *, column: str = "score") -> list[Scored]:
     """Read scores from a CSV file with the columns image, segmentation and `column`."""
     scores = [
-        Scored(image, segmentation, as_number(score, column, place))
-        for place, (image, segmentation, score) in read_columns(
+        Scored(image, segmentation, parse_number(score, column, location))
+        for location, (image, segmentation, score) in read_columns(
             path, ("image", "segmentation", column)
         )
     ]

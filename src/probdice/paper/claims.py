@@ -64,9 +64,9 @@ def steep_claim(data: figures.ValuePlane) -> Claim:
     f1_drop = 1 - data.first[inner, one_step]
     width = float(data.ticks[step])
     exceptions = tuple(
-        f"reference {data.ticks[inner[place]]:.3f}, prediction moving towards {side}: "
-        f"f₂ falls by {first_drop[side, place]:.3f}, then by {second_drop[side, place]:.3f}"
-        for side, place in np.argwhere((first_drop <= second_drop) | (first_drop <= f1_drop))
+        f"reference {data.ticks[inner[index]]:.3f}, prediction moving towards {side}: "
+        f"f₂ falls by {first_drop[side, index]:.3f}, then by {second_drop[side, index]:.3f}"
+        for side, index in np.argwhere((first_drop <= second_drop) | (first_drop <= f1_drop))
     )
     return Claim(
         "f₂ falls faster near equality",

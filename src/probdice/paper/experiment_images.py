@@ -19,7 +19,7 @@ Image = NDArray[np.float64]
 
 # These photographs are part of the scikit-image package and need no download.
 PHOTOGRAPHS = ("astronaut", "camera", "chelsea", "coffee", "coins", "rocket")
-DOUBT = 0.02  # fraction of probability that is spread evenly over all regions
+UNIFORM_SHARE = 0.02  # fraction of probability that is spread evenly over all regions
 
 
 def paper_images(*, size: int = 96, seed: int = 0) -> dict[str, Segmentation]:
@@ -93,7 +93,7 @@ def random_walker(image: Image, regions: int = 5, *, seed: int = 0) -> Segmentat
         smooth, markers, beta=300, mode="bf", channel_axis=2, return_full_prob=True
     )
     values = np.clip(np.asarray(probabilities, np.float64), 0, None)
-    values = values / values.sum(axis=0) * (1 - DOUBT) + DOUBT / regions
+    values = values / values.sum(axis=0) * (1 - UNIFORM_SHARE) + UNIFORM_SHARE / regions
     names = tuple(range(1, regions + 1))
     return Segmentation.from_probabilities(values.astype(np.float32), names=names)
 

@@ -20,7 +20,7 @@ from probdice.paper.survey import data_address, write_scores, write_survey
 from probdice.report.rendering import render, write_page
 from probdice.version import __version__
 
-FORMAT = 2  # version of numbers.json
+FORMAT_VERSION = 2  # version of numbers.json
 DOTS_PER_INCH = 110
 
 
@@ -124,7 +124,7 @@ def _write_numbers(
     study_figures: Sequence[Section],
 ) -> None:
     """Write the numbers of all sections to ``numbers.json``."""
-    numbers: dict[str, Any] = {"format": FORMAT, "seed": seed, "rules": rules}
+    numbers: dict[str, Any] = {"format": FORMAT_VERSION, "seed": seed, "rules": rules}
     numbers["claims"] = [asdict(claim) for claim in _claims(figures)]
     for section in (*figures, *study_figures):
         numbers |= section.numbers

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probdice.errors import InputError
-from probdice.evaluation.intervals import FEWEST, Interval
+from probdice.evaluation.intervals import MIN_SUBJECTS, Interval
 from probdice.files.atomic_files import null_for_nan
 from probdice.paper.answers import Answer, Scored
 
@@ -195,9 +195,9 @@ def _fit(
     """
     columns = np.concatenate(images)
     values = _line(_mean_ranks(ranks)[columns], by_score[columns])
-    if max(len(ranks), len(images)) < FEWEST:
-        reason = f"fewer than {FEWEST} people" + (
-            f" and fewer than {FEWEST} images" if len(images) > 1 else ""
+    if max(len(ranks), len(images)) < MIN_SUBJECTS:
+        reason = f"fewer than {MIN_SUBJECTS} people" + (
+            f" and fewer than {MIN_SUBJECTS} images" if len(images) > 1 else ""
         )
         return Fit(*values, *[Interval(nan, nan, "withheld", reason)] * 3)
     samples = []

@@ -10,7 +10,7 @@ from probdice.method.region_labels import listed
 from probdice.method.sides import SIDES
 from probdice.pictures.canvas import PlotRequest, canvas_for, colour_bar, tidy
 from probdice.pictures.colours import Colours, colour_map, colours_of
-from probdice.pictures.label_images import MOST, blended, checked_place
+from probdice.pictures.label_images import MAX_PICTURE_PIXELS, blended, checked_place
 from probdice.pictures.outlines import (
     DISTANCE_COLOURS,
     Outline,
@@ -34,7 +34,7 @@ __all__ = ["draw_boundaries"]
 MAX_OUTLINED_GROUPS = 24  # groups with outlines in the slices
 CURVES = 6  # groups with a histogram
 BINS = 40
-FAINT = 0.3  # opacity of the regions behind the outlines
+REGION_OPACITY = 0.3  # opacity of the regions behind the outlines
 MAX_NAME_LENGTH = 36  # characters per name
 NO_OTHER = "#555555"  # outlines of regions that are absent from the other side
 
@@ -54,18 +54,18 @@ def draw_boundaries(comparison: Comparison, request: PlotRequest) -> Figure:
     plane = planes_of(len(image.shape), image.geometry)[0]
     canvas = canvas_for(request, (10.5, 3.9), columns=3)
     colours = colours_of(comparison, request.palette)
-    most, exceeds_scale = distance_scale(outlines)
-    for place, ax in enumerate(canvas.axes[:2]):
-        _regions(ax, comparison, place, plane, centre, colours)
+    scale_end, exceeds_scale = distance_scale(outlines)
+    for side_index, ax in enumerate(canvas.axes[:2]):
+        _regions(ax, comparison, side_index, plane, centre, colours)
         for outline in outlines:
-            dots = _contour(ax, outline, place, plane, centre, image.shape, most)
-        ax.set_title(SIDES[place], fontsize=10)
+            dots = _contour(ax, outline, side_index, plane, centre, image.shape, scale_end)
+        ax.set_title(SIDES[side_index], fontsize=10)
     if outlines:
         label = f"distance to the other outline, {boundaries.unit}"
         extend = "max" if exceeds_scale else "neither"
         colour_bar(dots, [canvas.axes[1]], label=label, extend=extend)
-    curves = [one for one in outlines if all(map(len, one.points))][:CURVES]
-    _histograms(canvas.axes[2], comparison, curves, colours, most, boundaries.unit)
+    curves = [outline for outline in outlines if all(map(len, outline.points))][:CURVES]
+    _histograms(canvas.axes[2], comparison, curves, colours, scale_end, boundaries.unit)
     if len(image.shape) == 3:
         (slice_axis,) = plane.across(3)
         canvas.add_title(f"{plane.name}, slice {centre[slice_axis]}")
@@ -75,7 +75,7 @@ def draw_boundaries(comparison: Comparison, request: PlotRequest) -> Figure:
 def _regions(
     ax: Axes,
     comparison: Comparison,
-    place: int,
+    side_index: int,
     plane: Plane,
     centre: tuple[int, ...],
     colours: Colours,
@@ -83,14 +83,14 @@ def _regions(
     """Draw the regions of one side in faint colours."""
     shape = images_of(comparison).reference.shape
     box = plane_through(centre, shape, plane.rows, plane.columns)
-    view = look(comparison, every_nth(shape, MOST, box))
-    image = plane.drawn(blended(view, SIDES[place], colours), len(shape))
+    view = look(comparison, every_nth(shape, MAX_PICTURE_PIXELS, box))
+    image = plane.drawn(blended(view, SIDES[side_index], colours), len(shape))
     height, width = shape[plane.rows], shape[plane.columns]
     ax.imshow(
         image,
         extent=(-0.5, width - 0.5, height - 0.5, -0.5),
         aspect=plane.aspect,
-        alpha=FAINT,
+        alpha=REGION_OPACITY,
         interpolation="nearest",
     )
     ax.set(xticks=[], yticks=[])
@@ -99,14 +99,14 @@ def _regions(
 def _contour(
     ax: Axes,
     outline: Outline,
-    place: int,
+    side_index: int,
     plane: Plane,
     centre: tuple[int, ...],
     shape: tuple[int, ...],
-    most: float,
+    scale_end: float,
 ) -> PathCollection:
     """Draw the elements of one outline in a slice, coloured by distance."""
-    points, distances = outline.points[place], outline.distances[place]
+    points, distances = outline.points[side_index], outline.distances[side_index]
     in_slice = np.ones(len(points), np.bool_)
     for axis in plane.across(len(shape)):
         in_slice &= np.abs(points[:, axis] - centre[axis]) <= 0.5
@@ -122,11 +122,11 @@ def _contour(
     return ax.scatter(
         columns[finite],
         rows[finite],
-        c=np.minimum(values[finite], most),
+        c=np.minimum(values[finite], scale_end),
         s=3,
         cmap=colour_map(DISTANCE_COLOURS),
         vmin=0,
-        vmax=most,
+        vmax=scale_end,
         linewidths=0,
     )
 
@@ -136,17 +136,17 @@ def _histograms(
     comparison: Comparison,
     outlines: list[Outline],
     colours: Colours,
-    most: float,
+    scale_end: float,
     unit: str,
 ) -> None:
     """Draw the share of the outlines at each distance, with one curve per group."""
-    edges = np.linspace(0, most, BINS + 1)
+    edges = np.linspace(0, scale_end, BINS + 1)
     groups = [comparison.groups[outline.group] for outline in outlines]
     pairs = [f"{listed(group.reference, 3)} ↔ {listed(group.prediction, 3)}" for group in groups]
     for outline, name in zip(outlines, short_names(pairs, MAX_NAME_LENGTH), strict=True):
         colour = colours.groups[outline.group]
         ax.stairs(outline.histogram(edges), edges, color=colour, label=name, linewidth=1.4)
-    ax.set(xlim=(0, most), ylim=(0, None))
+    ax.set(xlim=(0, scale_end), ylim=(0, None))
     ax.set_xlabel(f"distance, {unit}", fontsize=8)
     ax.set_ylabel("share of both outlines", fontsize=8)
     tidy(ax)

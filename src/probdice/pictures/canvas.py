@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = [
     "DOTS",
     "PAGE",
-    "QUIET",
+    "TITLE_COLOUR",
     "Canvas",
     "PlotRequest",
     "canvas_for",
@@ -25,7 +25,7 @@ __all__ = [
     "tidy",
 ]
 
-QUIET = "#555555"  # colour of text next to a picture
+TITLE_COLOUR = "#555555"  # colour of text next to a picture
 DPI = 120
 PAGE = 9.0  # maximum default height of a figure in inches
 DOTS = 2.4  # size of a dot in points
@@ -64,7 +64,7 @@ class Canvas:
     def add_title(self, text: str) -> None:
         """Add a line of text above a new figure, or above the first of the given axes."""
         if self.is_new:
-            self.figure.suptitle(text, fontsize=9, color=QUIET)
+            self.figure.suptitle(text, fontsize=9, color=TITLE_COLOUR)
         elif text:
             first = self.axes[0]
             above = first.get_title()
@@ -173,5 +173,5 @@ def _as_axes(ax: "Axes | Iterable[Axes]") -> "tuple[Axes, ...]":
     if isinstance(ax, Axes):
         return (ax,)
     if isinstance(ax, Iterable) and not isinstance(ax, str):
-        return tuple(one for several in ax for one in _as_axes(several))
+        return tuple(one for nested_axes in ax for one in _as_axes(nested_axes))
     raise InputError(f"ax must be Matplotlib axes, found {type(ax).__name__}")

@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 __all__ = ["draw_correspondence", "draw_histogram", "draw_slices", "means_along"]
 
-SAMPLED = 2**21  # largest number of pixels whose f is drawn
+MAX_DRAWN_PIXELS = 2**21  # largest number of pixels whose f is drawn
 BINS = 50
-APART = 0, (2.0, 1.5)  # dash pattern for pairs that share no pixel
-AROUND = 1.1  # inches for headings and legend
-ROOMY, CLOSE = 0.42, 0.17  # inches per row if the volume is below or next to the name
+NO_OVERLAP_DASHES = 0, (2.0, 1.5)  # dash pattern for pairs that share no pixel
+EXTRA_HEIGHT = 1.1  # inches for headings and legend
+TWO_LINE_ROW, ONE_LINE_ROW = 0.42, 0.17  # inches per row if the volume is below or next to the name
 MAX_NAME_LENGTH = 24  # characters per name
 SIDE: dict[Side, float] = {"reference": 0.0, "prediction": 1.0}  # x coordinates of the columns
 
@@ -38,10 +38,10 @@ SIDE: dict[Side, float] = {"reference": 0.0, "prediction": 1.0}  # x coordinates
 def draw_correspondence(comparison: Comparison, request: PlotRequest) -> Figure:
     """Draw two columns of regions, with blue lines for matched pairs and green lines for merges."""
     height = _height(request)
-    layout = arrange(comparison, rows=max(int((height - AROUND) / CLOSE), 1))
-    roomy = layout.rows * ROOMY <= height - AROUND
-    row = ROOMY if roomy else CLOSE
-    canvas = canvas_for(request, (6.4, row * layout.rows + AROUND))
+    layout = arrange(comparison, rows=max(int((height - EXTRA_HEIGHT) / ONE_LINE_ROW), 1))
+    roomy = layout.rows * TWO_LINE_ROW <= height - EXTRA_HEIGHT
+    row = TWO_LINE_ROW if roomy else ONE_LINE_ROW
+    canvas = canvas_for(request, (6.4, row * layout.rows + EXTRA_HEIGHT))
     ax = canvas.axes[0]
     shades = colours_of(comparison, request.palette).by_label(comparison)
     for link in layout.links:
@@ -50,7 +50,7 @@ def draw_correspondence(comparison: Comparison, request: PlotRequest) -> Figure:
             [link.reference.row, link.prediction.row],
             color=MERGED if link.merged else MATCHED,
             linewidth=width_of(link.dice) * (1 if roomy else 0.7),
-            linestyle=APART if link.apart else "solid",
+            linestyle=NO_OVERLAP_DASHES if link.apart else "solid",
             solid_capstyle="butt",
             zorder=1,
         )
@@ -170,14 +170,14 @@ def means_along(view: View, axis: int) -> NDArray[np.float64]:
 
 
 def _sampled(comparison: Comparison) -> View:
-    return look(comparison, every_nth(images_of(comparison).reference.shape, SAMPLED))
+    return look(comparison, every_nth(images_of(comparison).reference.shape, MAX_DRAWN_PIXELS))
 
 
 def _height(request: PlotRequest) -> float:
     """Return the available height of the axes in inches."""
     if request.axes is not None:
         ax = request.axes[0]
-        return float(ax.get_window_extent().height / ax.figure.dpi) + AROUND / 2
+        return float(ax.get_window_extent().height / ax.figure.dpi) + EXTRA_HEIGHT / 2
     return PAGE if request.figsize is None else request.figsize[1]
 
 
@@ -191,17 +191,19 @@ def _explain(canvas: Canvas, comparison: Comparison, layout: Layout) -> None:
     if layout.apart:
         share = "pair shares" if layout.apart == 1 else "pairs share"
         text = f"{layout.apart:,} {share} no pixel"
-        handles.append(Line2D([], [], color=MATCHED, linewidth=3, linestyle=APART, label=text))
+        handles.append(
+            Line2D([], [], color=MATCHED, linewidth=3, linestyle=NO_OVERLAP_DASHES, label=text)
+        )
     lines = ["wider lines: higher Dice of the group"]
     if layout.hidden:
         total = len(comparison.groups)
-        left_out = f"{total - layout.hidden:,} of {total:,} groups"
+        omission_note = f"{total - layout.hidden:,} of {total:,} groups"
         if layout.floor is not None:
-            left_out = (
-                f"{left_out}, those with the lowest matched Dice; all other matched groups have a "
-                f"Dice of {decimal(layout.floor)} or more"
+            omission_note = (
+                f"{omission_note}, those with the lowest matched Dice; all other matched groups "
+                f"have a Dice of {decimal(layout.floor)} or more"
             )
-        lines.append(left_out)
+        lines.append(omission_note)
         unmatched = {side: len(labels) for side, labels in comparison.unmatched.items()}
         counts = [f"{count:,} of the {side}" for side, count in unmatched.items() if count]
         if counts:
@@ -219,8 +221,8 @@ def _write(ax: Axes, side: Side, nodes: list[Node], width: float, roomy: bool) -
     """Write the heading of a column, and the names and volumes of its regions."""
     at, align, outwards = (0.0, "right", -1) if side == "reference" else (1.0, "left", 1)
     column = 1.1 / 3.2 * width  # inches next to the dots
-    most = int(column / 0.085) if roomy else int((column - 0.5) / 0.065)
-    names = short_names([node.label for node in nodes], max(min(most, MAX_NAME_LENGTH), 4))
+    max_length = int(column / 0.085) if roomy else int((column - 0.5) / 0.065)
+    names = short_names([node.label for node in nodes], max(min(max_length, MAX_NAME_LENGTH), 4))
     grey: dict[str, Any] = {"fontsize": 7, "color": "#666666"}
     for node, name in zip(nodes, names, strict=True):
         text = name if node.count == 1 else f"{node.count:,} more"

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from probdice.method.sides import Side
 
 __all__ = [
-    "MOST",
+    "MAX_PICTURE_PIXELS",
     "blended",
     "checked_place",
     "draw_map",
@@ -43,12 +43,12 @@ __all__ = [
     "draw_views",
 ]
 
-MOST = 2**20  # largest number of pixels of a picture
-SEARCHED = 2**21  # largest number of pixels that are searched for the worst place
+MAX_PICTURE_PIXELS = 2**20  # largest number of pixels of a picture
+MAX_SEARCHED_PIXELS = 2**21  # largest number of pixels that are searched for the worst place
 LEGEND = 16  # largest number of groups in a legend
 MAX_LEGEND_LENGTH = 44  # characters per legend entry
-FLAT = 0.15  # height of a one-dimensional image, relative to its width
-OUTSIDE = "#F3F1EC"  # colour outside the mask, hatched
+FLAT_ASPECT = 0.15  # height of a one-dimensional image, relative to its width
+OUTSIDE_COLOUR = "#F3F1EC"  # colour outside the mask, hatched
 
 Place = Sequence[int] | None
 
@@ -96,7 +96,7 @@ def draw_views(comparison: Comparison, request: PlotRequest) -> Figure:
     colours = colours_of(comparison, request.palette)
     for row, plane in zip(axes, planes, strict=True):
         box = plane_through(centre, shape, plane.rows, plane.columns)
-        view = look(comparison, every_nth(shape, MOST, box))
+        view = look(comparison, every_nth(shape, MAX_PICTURE_PIXELS, box))
         for ax, panel in zip(row, columns, strict=True):
             _show(ax, view, panel, colours, plane)
             _cross(ax, plane, centre, shape)
@@ -115,7 +115,7 @@ def _side_by_side(comparison: Comparison, request: PlotRequest, columns: Sequenc
     colours = colours_of(comparison, request.palette)
     canvas = _canvas(request, shape, [plane], columns)
     box = plane_through(centre, shape, plane.rows, plane.columns)
-    view = look(comparison, every_nth(shape, MOST, box))
+    view = look(comparison, every_nth(shape, MAX_PICTURE_PIXELS, box))
     for ax, panel in zip(canvas.axes, columns, strict=True):
         _show(ax, view, panel, colours, plane)
         ax.set_title(f"f, mean {decimal(comparison.score)}" if panel == "f" else panel, fontsize=10)
@@ -144,10 +144,10 @@ def _show(ax: Axes, view: View, panel: str, colours: Colours, plane: Plane) -> N
     axes = len(view.ranges)
     step = _step(view, plane.rows) / _step(view, plane.columns)
     # A one-dimensional image is drawn as a band.
-    pixel = plane.aspect * step if plane.rows >= 0 else FLAT * max(view.f.size, 1)
+    pixel = plane.aspect * step if plane.rows >= 0 else FLAT_ASPECT * max(view.f.size, 1)
     if not view.inside.all():
         outside = Rectangle((0, 0), 1, 1, transform=ax.transAxes, zorder=0, hatch="////")
-        outside.set(facecolor=OUTSIDE, edgecolor="#DDD8CC", linewidth=0)
+        outside.set(facecolor=OUTSIDE_COLOUR, edgecolor="#DDD8CC", linewidth=0)
         ax.add_patch(outside)
     if panel == "f":
         f = np.ma.masked_invalid(plane.drawn(view.f, axes))
@@ -167,9 +167,9 @@ def _letters(ax: Axes, plane: Plane) -> None:
     """Write the anatomical directions at the edges, with a white outline for legibility."""
     from matplotlib.patheffects import withStroke
 
-    places = ((0.5, 0.98), (0.98, 0.5), (0.5, 0.02), (0.02, 0.5))
+    coordinates = ((0.5, 0.98), (0.98, 0.5), (0.5, 0.02), (0.02, 0.5))
     across, up = ("center", "right", "center", "left"), ("top", "center", "bottom", "center")
-    for letter, (x, y), ha, va in zip(plane.edges, places, across, up, strict=True):
+    for letter, (x, y), ha, va in zip(plane.edges, coordinates, across, up, strict=True):
         if letter:
             text = ax.text(x, y, letter, ha=ha, va=va, fontsize=7, transform=ax.transAxes)
             text.set_path_effects([withStroke(linewidth=2, foreground="white")])
@@ -230,8 +230,8 @@ def _place(comparison: Comparison, place: Place) -> tuple[int, ...]:
     if place is None:
         if len(shape) < 3:
             return tuple(0 for _ in shape)
-        view = look(comparison, every_nth(shape, SEARCHED))
-        return view.place(worst_place(view))
+        view = look(comparison, every_nth(shape, MAX_SEARCHED_PIXELS))
+        return view.position_of(worst_place(view))
     return checked_place(shape, place)
 
 
@@ -246,7 +246,7 @@ def checked_place(shape: tuple[int, ...], place: Sequence[int]) -> tuple[int, ..
 def _ratio(plane: Plane, shape: tuple[int, ...]) -> float:
     """Return the height of a plane divided by its width."""
     if plane.rows < 0:
-        return FLAT
+        return FLAT_ASPECT
     return plane.aspect * shape[plane.rows] / max(shape[plane.columns], 1)
 
 
@@ -256,5 +256,5 @@ def _step(view: View, axis: int) -> int:
 
 def _where(plane: Plane, centre: tuple[int, ...]) -> str:
     across = plane.across(len(centre))
-    places = ", ".join(str(centre[axis]) for axis in across)
-    return f"{plane.name}, slice {places}"
+    coordinates = ", ".join(str(centre[axis]) for axis in across)
+    return f"{plane.name}, slice {coordinates}"

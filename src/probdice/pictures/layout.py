@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 __all__ = ["MATCHED", "MERGED", "Layout", "Link", "Node", "arrange", "width_of"]
 
 MATCHED, MERGED = "#0072B2", "#009E73"  # blue and green, as in the paper
-TALLEST = 8  # largest number of nodes per side of a group if not all nodes fit
-UNKNOWN = 2.0  # width of a line with unknown Dice
+MAX_NODES = 8  # largest number of nodes per side of a group if not all nodes fit
+UNKNOWN_DICE_WIDTH = 2.0  # width of a line with unknown Dice
 
 
 @dataclass(frozen=True)
@@ -91,12 +91,14 @@ MergeTargets = dict[tuple[Side, Label], tuple[Label, ...]]  # merged regions and
 Columns = Both[list[tuple[Label, ...]]]  # per side, the labels of each node of a group
 
 
-def arrange(comparison: Comparison, most: int | None = None, *, rows: int | None = None) -> Layout:
+def arrange(
+    comparison: Comparison, max_groups: int | None = None, *, rows: int | None = None
+) -> Layout:
     """Arrange groups from top to bottom, with their regions on both sides.
 
-    By default, all groups are shown. `most` limits the layout to the first `most` groups. If not
+    By default, all groups are shown. `max_groups` limits the layout to the first groups. If not
     all regions of these groups fit into `rows`, as many groups as fit are selected from all groups
-    in ascending order of Dice, and each side of a group is shortened to `TALLEST` nodes.
+    in ascending order of Dice, and each side of a group is shortened to `MAX_NODES` nodes.
 
     Examples
     --------
@@ -111,7 +113,7 @@ def arrange(comparison: Comparison, most: int | None = None, *, rows: int | None
     """
     targets: MergeTargets = {(merge.side, merge.region): merge.into for merge in comparison.merges}
     columns = [_columns(group, targets) for group in comparison.groups]
-    visible_groups = list(range(len(columns)))[:most]
+    visible_groups = list(range(len(columns)))[:max_groups]
     if rows is not None and sum(_height(columns[k]) for k in visible_groups) > rows:
         columns = [_cut(sides) for sides in columns]
         visible_groups = _lowest_groups(comparison.groups, columns, rows)
@@ -160,7 +162,7 @@ def arrange(comparison: Comparison, most: int | None = None, *, rows: int | None
 
 def width_of(dice: float) -> float:
     """Return the width of a line, from 1 for a Dice of 0 to 7 for a Dice of 1."""
-    return UNKNOWN if isnan(dice) else 1 + 6 * dice
+    return UNKNOWN_DICE_WIDTH if isnan(dice) else 1 + 6 * dice
 
 
 def _columns(group: Group, targets: MergeTargets) -> Columns:
@@ -174,13 +176,13 @@ def _columns(group: Group, targets: MergeTargets) -> Columns:
 
 
 def _cut(columns: Columns) -> Columns:
-    """Limit each side to `TALLEST` entries. The last entry represents the remaining regions."""
+    """Limit each side to `MAX_NODES` entries. The last entry represents the remaining regions."""
 
     def cut(entries: list[tuple[Label, ...]]) -> list[tuple[Label, ...]]:
-        if len(entries) <= TALLEST:
+        if len(entries) <= MAX_NODES:
             return entries
-        remaining_labels = tuple(label for entry in entries[TALLEST - 1 :] for label in entry)
-        return [*entries[: TALLEST - 1], remaining_labels]
+        remaining_labels = tuple(label for entry in entries[MAX_NODES - 1 :] for label in entry)
+        return [*entries[: MAX_NODES - 1], remaining_labels]
 
     return columns.map(cut)
 
@@ -284,9 +286,11 @@ def _linked_pairs(comparison: Comparison, pairs: list[Pair]) -> Iterator[tuple[P
 def _meet(comparison: Comparison, pairs: list[Pair]) -> NDArray[np.bool_]:
     """Return whether the two regions of each pair have a pixel in common."""
     table = comparison.overlap
-    places = {side: {label: k for k, label in enumerate(table.side(side).labels)} for side in SIDES}
-    rows = np.array([places["reference"][pair.reference] for pair in pairs], np.int64)
-    columns = np.array([places["prediction"][pair.prediction] for pair in pairs], np.int64)
+    indices = {
+        side: {label: k for k, label in enumerate(table.side(side).labels)} for side in SIDES
+    }
+    rows = np.array([indices["reference"][pair.reference] for pair in pairs], np.int64)
+    columns = np.array([indices["prediction"][pair.prediction] for pair in pairs], np.int64)
     width = len(table.prediction)
-    meeting = table.meeting
-    return np.isin(rows * width + columns, meeting.rows * width + meeting.columns)
+    overlapping = table.pairs
+    return np.isin(rows * width + columns, overlapping.rows * width + overlapping.columns)

@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 __all__ = ["Matrix", "draw_overlap", "matrix_of"]
 
 CELLS = 480  # largest number of cells per side
-WRITTEN = 0.26  # smallest cell, in inches, in which its number is written
-NAMED = 0.09  # smallest row or column, in inches, that is labelled with its name
-OUTLINED = 60  # largest number of regions per side for which pairs are outlined
-AROUND = 2.2, 1.6  # inches for names, colour bar and legend
+MIN_NUMBERED_CELL = 0.26  # smallest cell, in inches, in which its number is written
+MIN_NAMED_ROW = 0.09  # smallest row or column, in inches, that is labelled with its name
+MAX_OUTLINED_REGIONS = 60  # largest number of regions per side for which pairs are outlined
+EXTRA_SIZE = 2.2, 1.6  # inches for names, colour bar and legend
 MAX_NAME_LENGTH = 22  # characters per name
 TONES = ("#E8E8EC", "#8C8C96", "#26262B")  # colours of overlapping pairs; white means no overlap
 
@@ -62,8 +62,8 @@ class Matrix:
     step: int
 
 
-def matrix_of(comparison: Comparison, most: int = CELLS) -> Matrix:
-    """Return the matrix of a comparison, with at most `most` cells along each side.
+def matrix_of(comparison: Comparison, max_cells: int = CELLS) -> Matrix:
+    """Return the matrix of a comparison, with at most `max_cells` cells along each side.
 
     Examples
     --------
@@ -91,21 +91,21 @@ def matrix_of(comparison: Comparison, most: int = CELLS) -> Matrix:
         ]
         order[side] = np.array(matched_regions, np.int64)
         matched_counts[side] = len(matched_regions)
-    places: dict[Side, Integers] = {}
+    ranks: dict[Side, Integers] = {}
     for side in SIDES:
         unmatched = np.setdiff1d(table.side(side).occupied, order[side])
         neighbours = _neighbour_positions(table, shares, side, order[other(side)])
         order[side] = np.concatenate(
             [order[side], unmatched[np.argsort(neighbours[unmatched], kind="stable")]]
         )
-        places[side] = np.zeros(len(table.side(side)), np.int64)
-        places[side][order[side]] = np.arange(order[side].size)
+        ranks[side] = np.zeros(len(table.side(side)), np.int64)
+        ranks[side][order[side]] = np.arange(order[side].size)
     lengths = [order[side].size for side in SIDES]
-    step = -(-max(lengths) // most)
+    step = -(-max(lengths) // max_cells)
     cells = np.full([-(-length // step) for length in lengths], -1.0)
     positions = (
-        places["reference"][table.meeting.rows] // step,
-        places["prediction"][table.meeting.columns] // step,
+        ranks["reference"][table.pairs.rows] // step,
+        ranks["prediction"][table.pairs.columns] // step,
     )
     np.maximum.at(cells, positions, shares)
     return Matrix(
@@ -122,9 +122,9 @@ def pair_dice(table: Overlap) -> NDArray[np.float64]:
     The cost of a region is the cost of leaving it unmatched, `Overlap.alone`. The result is at most
     1. It is the Dice of the pair for label maps, and for any input with the absolute similarity.
     """
-    meeting, alone = table.meeting, table.alone
-    total = alone.reference[meeting.rows] + alone.prediction[meeting.columns]
-    shares: NDArray[np.float64] = np.minimum(2 * meeting.savings / total, 1)
+    overlapping, alone = table.pairs, table.alone
+    total = alone.reference[overlapping.rows] + alone.prediction[overlapping.columns]
+    shares: NDArray[np.float64] = np.minimum(2 * overlapping.savings / total, 1)
     return shares
 
 
@@ -132,7 +132,7 @@ def draw_overlap(comparison: Comparison, request: PlotRequest) -> Figure:
     """Draw the Dice of overlapping pairs.
 
     Matched pairs are outlined in blue, and merged pairs in green, if each side has at most
-    `OUTLINED` regions.
+    `MAX_OUTLINED_REGIONS` regions.
     """
     matrix = matrix_of(comparison)
     rows, columns = (order.size for order in matrix.order)
@@ -158,15 +158,15 @@ def draw_overlap(comparison: Comparison, request: PlotRequest) -> Figure:
     measure = "Dice" if comparison.overlap.separable else "share saved"
     label = measure if step == 1 else f"{measure}, the highest of {step} × {step} pairs"
     colour_bar(image, [ax], label=label)
-    width, height = canvas.inches(AROUND)
+    width, height = canvas.inches(EXTRA_SIZE)
     room = height / rows, width / columns
     _name(canvas, comparison, matrix, room)
-    if step == 1 and min(room) >= WRITTEN:
+    if step == 1 and min(room) >= MIN_NUMBERED_CELL:
         for (i, j), share in np.ndenumerate(matrix.cells):
             if not np.isnan(share):
                 colour = "white" if share > 0.55 else "black"
                 ax.text(j, i, decimal(share, 2), ha="center", va="center", fontsize=7, color=colour)
-    if max(rows, columns) <= OUTLINED:
+    if max(rows, columns) <= MAX_OUTLINED_REGIONS:
         _outline(canvas, comparison, matrix)
     _part(canvas, matrix)
     return canvas.figure
@@ -180,15 +180,17 @@ def _neighbour_positions(
     Positions are indices in `order`, which lists regions of the other side. They are infinite for
     regions without overlap and for regions whose neighbour is not in `order`.
     """
-    meeting = table.meeting
+    overlapping = table.pairs
     regions, neighbours = (
-        (meeting.rows, meeting.columns) if side == "reference" else (meeting.columns, meeting.rows)
+        (overlapping.rows, overlapping.columns)
+        if side == "reference"
+        else (overlapping.columns, overlapping.rows)
     )
-    place = np.full(len(table.side(other(side))), np.inf)
-    place[order] = np.arange(order.size)
+    rank = np.full(len(table.side(other(side))), np.inf)
+    rank[order] = np.arange(order.size)
     best = np.full(len(table.side(side)), np.inf)
     ascending = np.argsort(shares, kind="stable")  # so that the largest share is written last
-    best[regions[ascending]] = place[neighbours[ascending]]
+    best[regions[ascending]] = rank[neighbours[ascending]]
     return best
 
 
@@ -196,8 +198,8 @@ def _size(rows: int, columns: int) -> tuple[float, float]:
     """Return a figure size in inches that depends on the number of cells and fits on a page."""
     cell = 0.42 if max(rows, columns) <= 16 else 0.16
     return (
-        min(max(cell * columns, 1.6) + AROUND[0], 7.5),
-        min(max(cell * rows, 1.2) + AROUND[1], 9.0),
+        min(max(cell * columns, 1.6) + EXTRA_SIZE[0], 7.5),
+        min(max(cell * rows, 1.2) + EXTRA_SIZE[1], 9.0),
     )
 
 
@@ -208,7 +210,7 @@ def _name(
     ax = canvas.axes[0]
     for side, axis, inches in zip(SIDES, (ax.yaxis, ax.xaxis), room, strict=True):
         regions, order = comparison.overlap.side(side), matrix.order[side]
-        if inches >= NAMED:
+        if inches >= MIN_NAMED_ROW:
             axis.set_label_text(side)
             names = short_names([regions.label(k) for k in order.tolist()], MAX_NAME_LENGTH)
             axis.set_ticks(range(order.size), names, fontsize=8 if inches >= 0.15 else 6)
@@ -223,14 +225,14 @@ def _outline(canvas: Canvas, comparison: Comparison, matrix: Matrix) -> None:
     """Outline every matched pair and every merged pair."""
     from matplotlib.patches import Rectangle
 
-    places = {
+    ranks = {
         side: {comparison.overlap.side(side).label(k): n for n, k in enumerate(order.tolist())}
         for side, order in zip(SIDES, matrix.order, strict=True)
     }
     for link in arrange(comparison).links:
         i, j = (
-            places["reference"][link.reference.label],
-            places["prediction"][link.prediction.label],
+            ranks["reference"][link.reference.label],
+            ranks["prediction"][link.prediction.label],
         )
         frame = Rectangle((j - 0.46, i - 0.46), 0.92, 0.92, fill=False, linewidth=1.6)
         frame.set_edgecolor(MERGED if link.merged else MATCHED)

@@ -19,8 +19,10 @@ if TYPE_CHECKING:
 __all__ = ["DISTANCE_COLOURS", "Outline", "distance_scale", "outlines_of", "stored_boundaries"]
 
 DISTANCE_COLOURS = ("#3895FF", "#967AF0", "#D658C4", DIFFERENT)  # near to far
-MOST = 99.0  # percentile of the distances at which the scale ends if the largest is far above it
-CLOSE = 1.5  # the scale ends at the largest distance if this is at most CLOSE × the percentile
+# Percentile of the distances at which the scale ends if the largest is far above it.
+SCALE_PERCENTILE = 99.0
+# The scale ends at the largest distance if this is at most CLOSE × the percentile.
+MAX_SCALE_RATIO = 1.5
 
 Floats = NDArray[np.float64]
 
@@ -74,8 +76,8 @@ def stored_boundaries(comparison: Comparison) -> Boundaries:
     return comparison.boundaries() if boundaries is None else boundaries
 
 
-def outlines_of(comparison: Comparison, boundaries: Boundaries, most: int) -> list[Outline]:
-    """Return the outlines of at most `most` groups, in descending order of the largest distance.
+def outlines_of(comparison: Comparison, boundaries: Boundaries, max_outlines: int) -> list[Outline]:
+    """Return the outlines of at most `max_outlines` groups, sorted by descending largest distance.
 
     The background is excluded if there are other groups with a known distance. For probabilities,
     outlines are computed at the level of `boundaries` that is closest to 0.5.
@@ -85,7 +87,7 @@ def outlines_of(comparison: Comparison, boundaries: Boundaries, most: int) -> li
     background = background_group(comparison)
     groups = [k for k in groups if k != background] or groups
     level = min(boundaries.levels, key=lambda level: abs(level - 0.5), default=None)
-    outlines = (_outline(comparison, boundaries, k, level) for k in groups[:most])
+    outlines = (_outline(comparison, boundaries, k, level) for k in groups[:max_outlines])
     return [outline for outline in outlines if any(map(len, outline.points))]
 
 
@@ -96,12 +98,14 @@ def distance_scale(outlines: list[Outline]) -> tuple[float, bool]:
     is more than 1.5 times the 99th percentile, and the percentile is above 0, the scale ends at the
     percentile instead. If no finite distance is above 0, the scale ends at 1.
     """
-    distances = np.concatenate([np.zeros(1), *(d for one in outlines for d in one.distances)])
+    distances = np.concatenate(
+        [np.zeros(1), *(d for outline in outlines for d in outline.distances)]
+    )
     finite = distances[np.isfinite(distances)]
-    largest, most = float(finite.max()), float(np.percentile(finite, MOST))
-    if largest <= CLOSE * most or most == 0:
+    largest, percentile = float(finite.max()), float(np.percentile(finite, SCALE_PERCENTILE))
+    if largest <= MAX_SCALE_RATIO * percentile or percentile == 0:
         return largest or 1.0, False
-    return most, True
+    return percentile, True
 
 
 def _outline(

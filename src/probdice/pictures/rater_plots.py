@@ -79,10 +79,12 @@ def background_channel(consensus: Consensus) -> int | None:
     return largest if label in ("0", "background") else None
 
 
-def slices_of(consensus: Consensus, place: Sequence[int] | None, most: int | None = None) -> Slices:
+def slices_of(
+    consensus: Consensus, place: Sequence[int] | None, max_raters: int | None = None
+) -> Slices:
     """Return the slice through a given pixel, or the slice with the most disagreement.
 
-    The result contains all raters, or only the first `most` raters.
+    The result contains all raters, or only the first `max_raters` raters.
     """
     segmentation, array = consensus.segmentation, consensus.probabilities
     shape = segmentation.shape
@@ -102,7 +104,7 @@ def slices_of(consensus: Consensus, place: Sequence[int] | None, most: int | Non
     for part, bits in consensus.entropies(box):
         entropy[part] = bits
     raters = {}
-    for rater in consensus.names[:most]:
+    for rater in consensus.names[:max_raters]:
         image = np.empty((*size, 3))
         colours = np.vstack([palette, [[1.0, 1.0, 1.0]]])  # index −1 refers to the last colour
         for part, decision in array.rater(rater, box):
@@ -140,8 +142,10 @@ def draw_consensus(consensus: Consensus, place: Sequence[int] | None) -> Figure:
     title = f"consensus of {len(consensus.names)} raters ({METHODS[consensus.method].title})"
     _show(axes[0], slices.plane, slices.consensus, title)
     bits = np.ma.masked_invalid(slices.entropy)
-    most = max(float(np.nanmax(slices.entropy, initial=0)), 1.0)
-    image = _show(axes[1], slices.plane, bits, "disagreement", cmap="inferno", vmin=0, vmax=most)
+    max_entropy = max(float(np.nanmax(slices.entropy, initial=0)), 1.0)
+    image = _show(
+        axes[1], slices.plane, bits, "disagreement", cmap="inferno", vmin=0, vmax=max_entropy
+    )
     colour_bar(image, [axes[1]], label="bits")
     for ax, (name, picture) in zip(axes[2:], slices.raters.items(), strict=False):
         text = f"rater {name}" if name.isdigit() else name
@@ -149,8 +153,8 @@ def draw_consensus(consensus: Consensus, place: Sequence[int] | None) -> Figure:
     for ax in axes[count:]:
         ax.set_axis_off()
     hidden_count = len(consensus.names) - len(slices.raters)
-    left_out = f"first {MAX_RATERS} of {len(consensus.names)} raters" if hidden_count else ""
-    if title := ", ".join(text for text in (slices.where, left_out) if text):
+    omission_note = f"first {MAX_RATERS} of {len(consensus.names)} raters" if hidden_count else ""
+    if title := ", ".join(text for text in (slices.where, omission_note) if text):
         figure.suptitle(title, fontsize=9, color="#555555")
     return figure
 

@@ -11,8 +11,8 @@ __all__ = ["MAX_NAME_LENGTH", "plain", "short_names"]
 MAX_NAME_LENGTH = 26  # characters of a name in a picture of an evaluation
 
 
-def short_names(labels: Sequence[Label], most: int) -> list[str]:
-    """Shorten labels to at most `most` characters each. Different labels remain different.
+def short_names(labels: Sequence[Label], max_length: int) -> list[str]:
+    """Shorten labels to at most `max_length` characters each. Different labels remain different.
 
     The end of a long name is removed. If the result equals another name, the middle is removed
     instead, or else the common beginning. If the name is still not unique, a number is added.
@@ -24,16 +24,16 @@ def short_names(labels: Sequence[Label], most: int) -> list[str]:
     ['left …cortex', 'left …matter', 'stem']
     """
     texts = [" ".join(str(label).split()) for label in labels]
-    names = {text: text for text in texts if len(text) <= most}
-    head, tail = most - 1 - most // 2, most // 2
+    names = {text: text for text in texts if len(text) <= max_length}
+    head, tail = max_length - 1 - max_length // 2, max_length // 2
     for omission in ("end", "middle", "beginning"):
         long_texts = [text for text in dict.fromkeys(texts) if text not in names]
         prefix_length = _prefix_length(long_texts)
         candidates = {
             text: {
-                "end": f"{text[: most - 1]}…",
+                "end": f"{text[: max_length - 1]}…",
                 "middle": f"{text[:head]}…{text[-tail:]}",
-                "beginning": f"…{text[prefix_length : prefix_length + most - 1]}",
+                "beginning": f"…{text[prefix_length : prefix_length + max_length - 1]}",
             }[omission]
             for text in long_texts
         }
@@ -43,7 +43,7 @@ def short_names(labels: Sequence[Label], most: int) -> list[str]:
     for number, text in enumerate(dict.fromkeys(texts), start=1):
         if text not in names:
             ending = f"…{number}"
-            while (name := text[: most - len(ending)] + ending) in used_names:
+            while (name := text[: max_length - len(ending)] + ending) in used_names:
                 ending = f"…{ending}"
             names[text] = name
             used_names.add(name)

@@ -9,8 +9,8 @@ from probdice.data.surface import Surface
 
 __all__ = ["SurfaceView", "painted", "views_of"]
 
-FINER = 2  # samples per pixel along each axis
-EMPTY = -1  # vertex of a pixel outside the surface
+SAMPLES_PER_PIXEL = 2  # samples per pixel along each axis
+NO_VERTEX = -1  # vertex of a pixel outside the surface
 AMBIENT = 0.55  # brightness of a surface that faces sideways
 BATCH = 1 << 21  # pairs of a triangle and a sample tested at once, which limits memory
 
@@ -56,8 +56,8 @@ def views_of(surface: Surface, *, width: int = 360) -> tuple[SurfaceView, Surfac
         surface.structure.split(" ")[0], ("from the left", "from the right")
     )
     views = (
-        _view(surface, from_left, -1.0, width * FINER),
-        _view(surface, from_right, 1.0, width * FINER),
+        _view(surface, from_left, -1.0, width * SAMPLES_PER_PIXEL),
+        _view(surface, from_right, 1.0, width * SAMPLES_PER_PIXEL),
     )
     return views if from_left != "medial" else (views[1], views[0])
 
@@ -76,12 +76,12 @@ def painted(view: SurfaceView, colours: NDArray[np.float64]) -> NDArray[np.uint8
     [[[255, 0, 0, 191]]]
     """
     vertex_colours = np.where(np.isnan(colours), 0.6, colours)
-    inside = view.vertices != EMPTY
+    inside = view.vertices != NO_VERTEX
     samples = np.zeros((*view.vertices.shape, 4))
     samples[inside, :3] = vertex_colours[view.vertices[inside]] * view.shading[inside, None]
     samples[inside, 3] = 1.0
-    rows, columns = (n // FINER for n in view.vertices.shape)
-    mean = samples.reshape(rows, FINER, columns, FINER, 4).mean(axis=(1, 3))
+    rows, columns = (n // SAMPLES_PER_PIXEL for n in view.vertices.shape)
+    mean = samples.reshape(rows, SAMPLES_PER_PIXEL, columns, SAMPLES_PER_PIXEL, 4).mean(axis=(1, 3))
     mean[..., :3] /= np.maximum(mean[..., 3:], 1e-9)  # colours do not mix with the outside
     picture: NDArray[np.uint8] = np.rint(255 * np.clip(mean, 0, 1)).astype(np.uint8)
     return picture
@@ -96,12 +96,14 @@ def _view(surface: Surface, name: str, side: float, width: int) -> SurfaceView:
     low = np.array([x.min(), y.min()])
     extent = np.array([x.max(), y.max()]) - low
     scale = (width - 1) / max(float(extent[0]), float(extent[1]), 1e-9)
-    shape = tuple(FINER * (int(extent[k] * scale) // FINER + 1) for k in (1, 0))
+    shape = tuple(
+        SAMPLES_PER_PIXEL * (int(extent[k] * scale) // SAMPLES_PER_PIXEL + 1) for k in (1, 0)
+    )
     x, y = (x - low[0]) * scale, (y - low[1]) * scale
     vertices = _visible(np.stack([x, y, depth], axis=1), surface.triangles, shape)
     # The inner sides of an open mesh have the same shading as the outer sides.
     light = AMBIENT + (1 - AMBIENT) * np.abs(facing)
-    shading = np.where(vertices == EMPTY, 0.0, light[vertices])
+    shading = np.where(vertices == NO_VERTEX, 0.0, light[vertices])
     return SurfaceView(name, vertices, shading)
 
 
@@ -128,7 +130,7 @@ def _visible(
     """
     rows, columns = shape
     nearest = np.full(rows * columns, -np.inf)
-    vertices = np.full(rows * columns, EMPTY, np.int64)
+    vertices = np.full(rows * columns, NO_VERTEX, np.int64)
     corners = points[triangles]
     low = np.ceil(corners[:, :, :2].min(axis=1)).astype(np.int64)
     high = np.floor(corners[:, :, :2].max(axis=1)).astype(np.int64)
@@ -142,11 +144,11 @@ def _visible(
         steps = np.stack(np.meshgrid(np.arange(across), np.arange(down)), -1).reshape(-1, 2)
         batch = max(1, BATCH // len(steps))
         for some in (group[k : k + batch] for k in range(0, len(group), batch)):
-            places = low[some, None] + steps
-            weights = _weights(corners[some], places.astype(np.float64))
+            candidates = low[some, None] + steps
+            weights = _weights(corners[some], candidates.astype(np.float64))
             inside = (weights >= -1e-9).all(axis=-1)
             depth = (weights * corners[some][:, None, :, 2]).sum(axis=-1)[inside]
-            at = (places[..., 1] * columns + places[..., 0])[inside]
+            at = (candidates[..., 1] * columns + candidates[..., 0])[inside]
             closest_vertices = np.take_along_axis(
                 triangles[some][:, None], weights.argmax(axis=-1)[..., None], axis=2
             )[..., 0][inside]
@@ -160,12 +162,12 @@ def _visible(
     return vertices.reshape(rows, columns)
 
 
-def _weights(corners: NDArray[np.float64], places: NDArray[np.float64]) -> NDArray[np.float64]:
+def _weights(corners: NDArray[np.float64], candidates: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return barycentric coordinates of points; −1 for triangles seen edge-on."""
     a, b, c = (corners[:, None, k, :2] for k in range(3))
     area = (b - a)[..., 0] * (c - a)[..., 1] - (b - a)[..., 1] * (c - a)[..., 0]
-    second = (places - a)[..., 0] * (c - a)[..., 1] - (places - a)[..., 1] * (c - a)[..., 0]
-    third = (b - a)[..., 0] * (places - a)[..., 1] - (b - a)[..., 1] * (places - a)[..., 0]
+    second = (candidates - a)[..., 0] * (c - a)[..., 1] - (candidates - a)[..., 1] * (c - a)[..., 0]
+    third = (b - a)[..., 0] * (candidates - a)[..., 1] - (b - a)[..., 1] * (candidates - a)[..., 0]
     safe = np.where(area == 0, 1.0, area)
     weights = np.stack([1 - (second + third) / safe, second / safe, third / safe], axis=-1)
     weights[np.broadcast_to(area == 0, weights.shape[:-1])] = -1.0

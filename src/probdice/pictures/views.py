@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from probdice.data.segmentation import Segmentation
 from probdice.engine.decode import Crisp
-from probdice.engine.pair import Images
+from probdice.engine.pair import SegmentationPair
 from probdice.engine.threads import watched
 from probdice.method.sides import SIDES, Both, Side, other
 
@@ -37,8 +37,8 @@ __all__ = [
     "worst_place",
 ]
 
-SORTED = 2**16  # number of pixels sorted at once
-NARROW = 2**15  # largest number of regions whose indices fit into two bytes
+SORT_BATCH = 2**16  # number of pixels sorted at once
+MAX_INT16_REGIONS = 2**15  # largest number of regions whose indices fit into two bytes
 NEIGHBOURHOOD = 8  # the worst place is in the worst box, about an eighth of the image per axis
 
 
@@ -73,7 +73,7 @@ class View:
         """Return whether a side is a label map."""
         return self.sides[side].dtype.kind == "i"
 
-    def place(self, index: tuple[int, ...]) -> tuple[int, ...]:
+    def position_of(self, index: tuple[int, ...]) -> tuple[int, ...]:
         """Convert an index of the selected pixels to an index of the image."""
         return tuple(indices[k] for indices, k in zip(self.ranges, index, strict=True))
 
@@ -98,7 +98,9 @@ def look(comparison: Comparison, ranges: tuple[range, ...]) -> View:
     regions = Both(comparison.overlap.reference, comparison.overlap.prediction)
     keys = regions.map(lambda side: side.keys[side.occupied])
     values: dict[Side, NDArray[Any]] = {
-        side: np.full(inside.shape, -1, np.int16 if len(keys[side]) <= NARROW else np.int32)
+        side: np.full(
+            inside.shape, -1, np.int16 if len(keys[side]) <= MAX_INT16_REGIONS else np.int32
+        )
         if regions[side].crisp
         else np.zeros((len(keys[side]), *inside.shape), blocks.dtype)
         for side in SIDES
@@ -107,7 +109,7 @@ def look(comparison: Comparison, ranges: tuple[range, ...]) -> View:
         sources, targets = _block_pixels(block, blocks.shape, block_ranges)
         if not sources.size:
             continue
-        ready = blocks.ready(block)
+        ready = blocks.decode(block)
         if ready.inside is not None:
             sources, in_omega = _ranks(sources, ready.inside)
             targets = targets[in_omega]
@@ -123,7 +125,7 @@ def look(comparison: Comparison, ranges: tuple[range, ...]) -> View:
     for side in SIDES:
         values[side] = _image(values[side], shape, back)
     inside_image = _image(inside, shape, back)
-    sample = Images(
+    sample = SegmentationPair(
         _segmentation(values["reference"]),
         _segmentation(values["prediction"]),
         None if inside_image.all() else inside_image,
@@ -133,7 +135,7 @@ def look(comparison: Comparison, ranges: tuple[range, ...]) -> View:
     return View(ranges, values, inside_image, lambda: sample.map(comparison.similarity, members))
 
 
-def images_of(comparison: Comparison) -> Images:
+def images_of(comparison: Comparison) -> SegmentationPair:
     """Return the images of a comparison. Raise an error if the comparison has no images."""
     return comparison.need_images("a picture of the pixels")
 
@@ -149,9 +151,9 @@ def group_numbers(comparison: Comparison, side: Side) -> list[int]:
 
 
 def every_nth(
-    shape: tuple[int, ...], most: int, box: tuple[range, ...] | None = None
+    shape: tuple[int, ...], max_pixels: int, box: tuple[range, ...] | None = None
 ) -> tuple[range, ...]:
-    """Return the indices of at most `most` pixels: every n-th pixel along the longest axes.
+    """Return the indices of at most `max_pixels` pixels: every n-th pixel along the longest axes.
 
     Examples
     --------
@@ -160,7 +162,7 @@ def every_nth(
     (range(0, 512, 2), range(0, 512, 2), range(0, 30))
     """
     ranges = list(box or (range(n) for n in shape))
-    while prod(len(indices) for indices in ranges) > most:
+    while prod(len(indices) for indices in ranges) > max_pixels:
         axis = max(range(len(ranges)), key=lambda k: len(ranges[k]))
         indices = ranges[axis]
         if len(indices) == 1:
@@ -169,10 +171,12 @@ def every_nth(
     return tuple(ranges)
 
 
-def plane_through(place: tuple[int, ...], shape: tuple[int, ...], *axes: int) -> tuple[range, ...]:
+def plane_through(
+    position: tuple[int, ...], shape: tuple[int, ...], *axes: int
+) -> tuple[range, ...]:
     """Return the indices of the plane that contains a pixel and extends along the given axes."""
     return tuple(
-        range(n) if axis in axes else range(place[axis], place[axis] + 1)
+        range(n) if axis in axes else range(position[axis], position[axis] + 1)
         for axis, n in enumerate(shape)
     )
 
@@ -208,9 +212,9 @@ def largest_loss(loss: NDArray[np.floating[Any]]) -> tuple[int, ...]:
 
 
 def largest(
-    view: View, side: Side, most: int
+    view: View, side: Side, max_regions: int
 ) -> tuple[NDArray[np.int32], NDArray[np.floating[Any]]]:
-    """Return the indices and probabilities of the `most` most probable regions of each pixel.
+    """Return the `max_regions` most probable regions of each pixel, and their probabilities.
 
     Regions with equal probabilities keep their order. A label map has one region per pixel.
     """
@@ -218,16 +222,16 @@ def largest(
     if view.crisp(side):
         return values[None], (values[None] >= 0).astype(np.float32)
     rows = values.reshape(values.shape[0], -1)
-    most = min(most, rows.shape[0])
-    indices = np.empty((most, rows.shape[1]), np.int32)
-    probabilities = np.empty((most, rows.shape[1]), rows.dtype)
-    for start in range(0, rows.shape[1], SORTED):
-        some = slice(start, start + SORTED)
+    max_regions = min(max_regions, rows.shape[0])
+    indices = np.empty((max_regions, rows.shape[1]), np.int32)
+    probabilities = np.empty((max_regions, rows.shape[1]), rows.dtype)
+    for start in range(0, rows.shape[1], SORT_BATCH):
+        some = slice(start, start + SORT_BATCH)
         pixels = np.ascontiguousarray(rows[:, some].T)
-        order = np.argsort(-pixels, axis=1, kind="stable")[:, :most]
+        order = np.argsort(-pixels, axis=1, kind="stable")[:, :max_regions]
         indices[:, some] = order.T
         probabilities[:, some] = np.take_along_axis(pixels, order, axis=1).T
-    shape = (most, *values.shape[1:])
+    shape = (max_regions, *values.shape[1:])
     return indices.reshape(shape), probabilities.reshape(shape)
 
 
@@ -242,11 +246,11 @@ def _block_pixels(
         start, stop, _ = extent.indices(n)
         first = -((indices.start - start) // indices.step) if indices.start < start else 0
         last = min(len(indices), -((indices.start - stop) // indices.step))
-        places = np.arange(first, max(last, first))
-        targets.append(places)
-        sources.append(indices.start + places * indices.step - start)
+        positions = np.arange(first, max(last, first))
+        targets.append(positions)
+        sources.append(indices.start + positions * indices.step - start)
         sizes.append(stop - start)
-    if any(places.size == 0 for places in targets):
+    if any(positions.size == 0 for positions in targets):
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
     counts = tuple(len(indices) for indices in ranges)
     return (
@@ -256,24 +260,24 @@ def _block_pixels(
 
 
 def _ranks(
-    places: NDArray[np.int64], inside: NDArray[np.int64]
+    positions: NDArray[np.int64], inside: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """Find places in the sorted array `inside`.
 
     Return the ranks of the places that it contains, and a mask of these places.
     """
     if not inside.size:
-        return places[:0], np.zeros(places.shape, np.bool_)
-    ranks = np.minimum(np.searchsorted(inside, places), inside.size - 1)
-    in_omega = inside[ranks] == places
+        return positions[:0], np.zeros(positions.shape, np.bool_)
+    ranks = np.minimum(np.searchsorted(inside, positions), inside.size - 1)
+    in_omega = inside[ranks] == positions
     return ranks[in_omega], in_omega
 
 
 def _region_numbers(labels: NDArray[Any], keys: NDArray[Any]) -> NDArray[np.int32]:
     """Return the index of each label in the ascending array `keys`; −1 for unknown labels."""
     labels = labels.astype(keys.dtype)
-    places = np.minimum(np.searchsorted(keys, labels), len(keys) - 1)
-    return np.where(keys[places] == labels, places, -1).astype(np.int32)
+    positions = np.minimum(np.searchsorted(keys, labels), len(keys) - 1)
+    return np.where(keys[positions] == labels, positions, -1).astype(np.int32)
 
 
 def _members(comparison: Comparison) -> Both[Lists]:

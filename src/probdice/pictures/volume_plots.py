@@ -109,12 +109,12 @@ def volumes_of(evaluation: Evaluation, method: str) -> Volumes:
         for record in evaluation.records
         if record.method == method and record.comparison is not None
     ]
-    has_size = bool(comparisons) and all(one.pixel_volume is not None for one in comparisons)
+    has_size = bool(comparisons) and all(result.pixel_volume is not None for result in comparisons)
     pairs = [
         (group.reference_volume * scale, group.prediction_volume * scale)
-        for one in comparisons
-        for scale in [(one.pixel_volume or 0) / 1000 if has_size else 1.0]
-        for group in one.groups
+        for result in comparisons
+        for scale in [(result.pixel_volume or 0) / 1000 if has_size else 1.0]
+        for group in result.groups
         if group.reference and group.prediction and not group.faint
     ]
     values = np.array(pairs, np.float64).reshape(-1, 2)

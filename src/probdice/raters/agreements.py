@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from probdice.comparison.result import Comparison
-from probdice.engine.pair import Images
+from probdice.engine.pair import SegmentationPair
 from probdice.errors import Note
 from probdice.files.atomic_files import null_for_nan
 from probdice.method.overlap import Floats
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     import pandas
     from matplotlib.figure import Figure
 
-__all__ = ["FORMAT", "AgainstOthers", "Agreement"]
+__all__ = ["FORMAT_VERSION", "AgainstOthers", "Agreement"]
 
-FORMAT = 1  # version of the format of to_dict and to_json
-LISTED = 20  # largest number of regions in the text
+FORMAT_VERSION = 1  # version of the format of to_dict and to_json
+MAX_PRINTED_REGIONS = 20  # largest number of regions in the text
 
 
 @dataclass(frozen=True)
@@ -213,7 +213,7 @@ class Agreement:
         """
         matrices = self._matrices()
         return {
-            "format": FORMAT,
+            "format": FORMAT_VERSION,
             "raters": list(self.names),
             "pixels": self.pixels,
             **{name: matrix.tolist() for name, matrix in matrices.items()},
@@ -330,7 +330,7 @@ class Agreement:
         if not self.regions:
             return []
         unit = "pixels" if self.regions[0].pixel_volume is None else "mL"
-        listed_regions = [self.regions[k] for k in self.worst_first[:LISTED]]
+        listed_regions = [self.regions[k] for k in self.worst_first[:MAX_PRINTED_REGIONS]]
         width = max(len(region.shown_label) for region in listed_regions)
         lines = [f"  per region: Dice over all pairs, and the volume of each rater in {unit}:"]
         for region in listed_regions:
@@ -339,8 +339,8 @@ class Agreement:
                 f"    {region.shown_label:>{width}}  mean {decimal(region.mean_dice)}   lowest "
                 f"{decimal(region.lowest_dice)}   volumes {volumes}"
             )
-        if len(self.regions) > LISTED:
-            lines.append(f"    … and {len(self.regions) - LISTED} more regions")
+        if len(self.regions) > MAX_PRINTED_REGIONS:
+            lines.append(f"    … and {len(self.regions) - MAX_PRINTED_REGIONS} more regions")
         return lines
 
 
@@ -354,9 +354,9 @@ def agreement_of(panel: Panel) -> Agreement:
     matrices: dict[str, Floats] = {}
     for (first, second), comparison in comparisons.items():
         i, j = names.index(first), names.index(second)
-        for place, side in (((i, j), SIDES[0]), ((j, i), SIDES[1])):
+        for cell, side in (((i, j), SIDES[0]), ((j, i), SIDES[1])):
             for name, value in _numbers(comparison, side).items():
-                matrices.setdefault(name, np.eye(len(names)))[place] = value
+                matrices.setdefault(name, np.eye(len(names)))[cell] = value
     return Agreement(
         names=names,
         others=against_others,
@@ -379,13 +379,13 @@ def _numbers(comparison: Comparison, side: Side) -> dict[str, float]:
 def against_mean(panel: Panel, name: str) -> Comparison:
     """Compare a rater (the prediction) with the mean of the others (the reference)."""
     other_names = [rater for rater in panel.names if rater != name]
-    several, labels = panel.several, panel.labels
+    segmentations, labels = panel.segmentations, panel.labels
     if len(other_names) == 1:
         (other,) = other_names
-        reference, background = several.sides[other], labels.background_keys[other]
+        reference, background = segmentations.sides[other], labels.background_keys[other]
     else:
         common = panel.common(other_names)
         reference, background = mean_of(panel, common), panel.background_number(common)
-    sides = labels.compared(reference), labels.compared(several.sides[name])
-    images = Images(*sides, several.mask, several.workers)
+    sides = labels.compared(reference), labels.compared(segmentations.sides[name])
+    images = SegmentationPair(*sides, segmentations.mask, segmentations.workers)
     return panel.compare(images, background, labels.background_keys[name])

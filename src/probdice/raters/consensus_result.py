@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probdice.data.segmentation import Segmentation
-from probdice.engine.pair import Images
+from probdice.engine.pair import SegmentationPair
 from probdice.errors import GeometryError, InputError, Note, Option
 from probdice.files.atomic_files import null_for_nan
 from probdice.method.overlap import Floats
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from probdice.files.background_images import BackgroundImage
     from probdice.files.inputs import Comparable
 
-__all__ = ["FORMAT", "Consensus", "Rater", "consensus_of"]
+__all__ = ["FORMAT_VERSION", "Consensus", "Rater", "consensus_of"]
 
-FORMAT = 1  # version of the format of to_dict and to_json
+FORMAT_VERSION = 1  # version of the format of to_dict and to_json
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,7 +145,7 @@ class Consensus:
         """The expected number of pixels, rater × marked region × true region."""
         if self._joint is not None:
             return self._joint
-        evidence = Evidence(self._panel.several.only(self._common.names), self._common)
+        evidence = Evidence(self._panel.segmentations.select(self._common.names), self._common)
         return expected_counts(evidence, self._model)
 
     @cached_property
@@ -231,9 +231,9 @@ class Consensus:
         return self._panel.background_channel(self._common)
 
     @property
-    def images(self) -> Images:
+    def images(self) -> SegmentationPair:
         """The images of the first two raters. A scan to show must be on their grid."""
-        return self._panel.several.pair(*self.names[:2])
+        return self._panel.segmentations.pair(*self.names[:2])
 
     @property
     def options(self) -> CompareOptions:
@@ -251,7 +251,7 @@ class Consensus:
         self, box: Sequence[slice]
     ) -> Iterator[tuple[tuple[slice, ...], NDArray[np.float64]]]:
         """Yield the position and the entropy of each part of a box."""
-        mask = self._panel.several.mask
+        mask = self._panel.segmentations.mask
         inside = None if mask is None else np.asarray(mask[tuple(box)]) != 0
         for part, p in self.probabilities.pieces(box):
             logarithms = np.log2(p, where=p > 0, out=np.zeros_like(p))
@@ -322,7 +322,7 @@ class Consensus:
         ([1, 2], [[7, 1], [9, 2]])
         """
         return {
-            "format": FORMAT,
+            "format": FORMAT_VERSION,
             "method": self.method,
             "iterations": self.iterations,
             "pixels": self.pixels,
@@ -382,12 +382,12 @@ def consensus_of(
             Option("method", method),
             f", because {words.title} estimates the reliability of raters. Omit weights.",
         )
-    for note in panel.several.notes:
+    for note in panel.segmentations.notes:
         if note.kind == "outside":  # the consensus has a value at every pixel
             raise GeometryError(*note.message)
     common, notes = panel.common_regions, panel.notes
     model = Model(np.array([rater_weights[name] for name in common.names]), len(common.labels))
-    fusion = FUSIONS[method](Evidence(panel.several.only(common.names), common), model)
+    fusion = FUSIONS[method](Evidence(panel.segmentations.select(common.names), common), model)
     model, iterations = fusion.model, fusion.iterations
     if not fusion.converged:
         text = f"{words.title} did not converge within {iterations} iterations."

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probdice.data.segmentation import Segmentation
-from probdice.engine.several import Decision, Reader, Several, boxes
+from probdice.engine.several import Decision, Reader, SegmentationSet, boxes
 from probdice.errors import InputError
 from probdice.method.region_labels import free_numbers, integer_type
 from probdice.raters.fusing import Model
@@ -28,7 +28,7 @@ class Fused:
     that a consensus can be compared in blocks like any other segmentation.
     """
 
-    several: Several
+    segmentations: SegmentationSet
     common: Common
     model: Model
     channels: tuple[int, ...]
@@ -40,7 +40,7 @@ class Fused:
     @property
     def shape(self) -> tuple[int, ...]:
         """The number of regions, followed by the shape of the image."""
-        return len(self.common.labels), *self.several.any.shape
+        return len(self.common.labels), *self.segmentations.first.shape
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -49,7 +49,7 @@ class Fused:
 
     @cached_property
     def _readers(self) -> list[Reader]:
-        return self.several.readers(self.common.numbers, len(self.common.labels))
+        return self.segmentations.readers(self.common.numbers, len(self.common.labels))
 
     def __getitem__(self, index: Any) -> NDArray[np.float32]:
         index = index if isinstance(index, tuple) else (index,)
@@ -108,8 +108,8 @@ def fused_segmentation(
     panel: Panel, common: Common, model: Model, channels: tuple[int, ...]
 ) -> Segmentation:
     """Return the segmentation of a model, with the regions in the order of `channels`."""
-    several = panel.several.only(common.names)
-    array = Fused(several, common, model, channels)
+    segmentations = panel.segmentations.select(common.names)
+    array = Fused(segmentations, common, model, channels)
     return Segmentation(
         array,
         crisp=False,
@@ -120,7 +120,7 @@ def fused_segmentation(
             if k in common.region_names
         },
         colours=_colours(panel, common, channels),
-        geometry=several.any.geometry,
+        geometry=segmentations.first.geometry,
     )
 
 
@@ -142,8 +142,10 @@ def label_map_of(array: Fused, segmentation: Segmentation) -> Segmentation:
     """
     free = free_numbers({label for label in segmentation.labels if label is not None})
     labels = [next(free) if label is None else label for label in segmentation.labels]
-    ignored_labels = [label for label in array.several.ignored_labels if label not in labels]
-    ignore = (ignored_labels or [next(free)])[:1] if array.several.not_ignored is not None else []
+    ignored_labels = [label for label in array.segmentations.ignored_labels if label not in labels]
+    ignore = (
+        (ignored_labels or [next(free)])[:1] if array.segmentations.not_ignored is not None else []
+    )
     all_labels = [*labels, *ignore]
     limits = min(all_labels), max(all_labels)
     dtype = integer_type(np.result_type(*map(np.min_scalar_type, limits)), limits)
@@ -156,8 +158,8 @@ def label_map_of(array: Fused, segmentation: Segmentation) -> Segmentation:
     result = np.empty(segmentation.shape, label_of_channel.dtype)
     for part, values in array.pieces((slice(None),) * result.ndim):
         result[part] = label_of_channel[np.argmax(values >= values.max(axis=0) - TIE, axis=0)]
-        if array.several.not_ignored is not None:
-            result[part][~array.several.not_ignored[part]] = ignore[0]
+        if array.segmentations.not_ignored is not None:
+            result[part][~array.segmentations.not_ignored[part]] = ignore[0]
     return Segmentation(
         result,
         crisp=True,

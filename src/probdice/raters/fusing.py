@@ -15,7 +15,7 @@ from operator import add
 import numpy as np
 
 from probdice.engine.decode import encoded
-from probdice.engine.several import Combinations, Decision, Several
+from probdice.engine.several import Combinations, Decision, SegmentationSet
 from probdice.errors import Option, TooLargeError
 from probdice.method.overlap import Floats
 from probdice.options import Method
@@ -24,10 +24,10 @@ from probdice.raters.panel import Common
 __all__ = ["FUSIONS", "Evidence", "Fusion", "Model", "expected_counts", "staple"]
 
 STEP = 1e-7  # largest change of θ at convergence, as in ITK
-MOST_STEPS = 100_000  # maximum number of iterations over a table of combinations
-MOST_PASSES = 200  # maximum number of iterations over pixels
+MAX_TABLE_ITERATIONS = 100_000  # maximum number of iterations over a table of combinations
+MAX_PIXEL_ITERATIONS = 200  # maximum number of iterations over pixels
 BATCH = 2**21  # number of probabilities in memory at once
-LARGEST = 2**26  # maximum number of entries of all confusion matrices together
+MAX_CONFUSION_ENTRIES = 2**26  # maximum number of entries of all confusion matrices together
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,19 +120,25 @@ class Evidence:
     an iteration reads no pixels. Otherwise, all raters are read again in every iteration.
     """
 
-    several: Several
+    segmentations: SegmentationSet
     common: Common
 
     @cached_property
     def combinations(self) -> Combinations | None:
         """The number of pixels per combination of regions; None if a rater has probabilities."""
-        return self.several.combinations(self.common.numbers) if self.several.crisp else None
+        return (
+            self.segmentations.combinations(self.common.numbers)
+            if self.segmentations.crisp
+            else None
+        )
 
     def total(self, work: Callable[[list[Decision], Floats], Floats]) -> Floats:
         """Return the sum of ``work(decisions, counts)`` over all decisions and their counts."""
         classes = len(self.common.labels)
         if self.combinations is None:
-            return self.several.total(self.common.numbers, classes, partial(_one_pixel_each, work))
+            return self.segmentations.total(
+                self.common.numbers, classes, partial(_one_pixel_each, work)
+            )
         table, step = self.combinations, max(1, BATCH // classes)
         return reduce(
             add,
@@ -186,7 +192,9 @@ def staple(evidence: Evidence, mean: Model) -> Fusion:
     joint = expected_counts(evidence, mean)
     totals = evidence.total(partial(_pixels_per_region, mean.regions)).sum(axis=0)
     prior, model = totals / totals.sum(), mean
-    iteration_limit = MOST_STEPS if evidence.combinations is not None else MOST_PASSES
+    iteration_limit = (
+        MAX_TABLE_ITERATIONS if evidence.combinations is not None else MAX_PIXEL_ITERATIONS
+    )
     for iteration in range(iteration_limit):
         theta = _confusion_matrices(joint)
         converged = model.theta is not None and bool(np.all(np.abs(theta - model.theta) <= STEP))
@@ -204,11 +212,11 @@ FUSIONS: dict[Method, Callable[[Evidence, Model], Fusion]] = {"mean": average, "
 def expected_counts(evidence: Evidence, model: Model) -> Floats:
     """Return the expected number of pixels, rater × marked region × true region."""
     raters, regions = len(evidence.common.names), model.regions
-    if raters * regions**2 > LARGEST:
+    if raters * regions**2 > MAX_CONFUSION_ENTRIES:
         raise TooLargeError(
             f"the confusion matrices of {regions:,} common regions require "
             f"{raters * regions**2 * 8 / 2**30:.1f} GiB, more than the limit of "
-            f"{LARGEST * 8 / 2**30:.1f} GiB. If only the consensus is needed, use ",
+            f"{MAX_CONFUSION_ENTRIES * 8 / 2**30:.1f} GiB. If only the consensus is needed, use ",
             Option("method", "mean", command='method="mean" in Python'),
             ", and read only the segmentation of the result.",
         )

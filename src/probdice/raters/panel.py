@@ -15,8 +15,8 @@ from probdice.comparison.comparing import compare_images
 from probdice.comparison.result import Comparison
 from probdice.data.resampling import Interpolation
 from probdice.data.segmentation import Segmentation
-from probdice.engine.pair import Images
-from probdice.engine.several import Content, Several
+from probdice.engine.pair import SegmentationPair
+from probdice.engine.several import Content, SegmentationSet
 from probdice.errors import InputError, Note, ProbdiceError
 from probdice.files.inputs import Comparable, as_mask, as_segmentation
 from probdice.method.background import named_background
@@ -32,8 +32,8 @@ __all__ = ["Common", "Panel", "RaterMatch", "Raters", "by_name", "panel_of"]
 
 Raters = Sequence[Comparable] | Mapping[str, Comparable]
 
-FEWEST = 2
-BACKGROUND = -1  # index of the common region of the background, before numbering
+MIN_RATERS = 2
+BACKGROUND_INDEX = -1  # index of the common region of the background, before numbering
 DIGITS = 9  # decimals of a sum of scores; smaller differences are rounding errors
 
 
@@ -83,7 +83,7 @@ class Common:
 class Panel:
     """Raters of one image, with their contents and pairwise comparisons."""
 
-    several: Several
+    segmentations: SegmentationSet
     match: RaterMatch
     options: CompareOptions
 
@@ -94,32 +94,34 @@ class Panel:
     @property
     def names(self) -> tuple[str, ...]:
         """The names of the raters, in the given order."""
-        return self.several.names
+        return self.segmentations.names
 
     @cached_property
     def contents(self) -> dict[str, Content]:
         """The region order and the digest of each rater, which are independent of labels."""
-        return self.several.contents()
+        return self.segmentations.contents()
 
     @cached_property
     def labels(self) -> RaterLabels:
         """The labels by which the regions and the backgrounds of all raters correspond."""
         background = self.options.background
         given_label = None if background is None else background.reference
-        return RaterLabels.of(self.several.sides, self.contents, self.match, given_label)
+        return RaterLabels.of(self.segmentations.sides, self.contents, self.match, given_label)
 
     @cached_property
     def comparisons(self) -> dict[tuple[str, str], Comparison]:
         """The comparison of every pair of raters, in the given order."""
         _ = self.contents  # checks values, with rater names in error messages
-        sides = {name: self.labels.compared(side) for name, side in self.several.sides.items()}
-        several = replace(self.several, sides=sides)
+        sides = {
+            name: self.labels.compared(side) for name, side in self.segmentations.sides.items()
+        }
+        segmentations = replace(self.segmentations, sides=sides)
         return {
-            (first, second): self._compare(several.pair(first, second), first, second)
+            (first, second): self._compare(segmentations.pair(first, second), first, second)
             for first, second in combinations(self.names, 2)
         }
 
-    def _compare(self, images: Images, first: str, second: str) -> Comparison:
+    def _compare(self, images: SegmentationPair, first: str, second: str) -> Comparison:
         keys = self.labels.background_keys
         try:
             return self.compare(images, keys[first], keys[second])
@@ -127,7 +129,10 @@ class Panel:
             raise error.prefixed(f"{first} (reference) and {second} (prediction): ") from None
 
     def compare(
-        self, images: Images, reference_background: int | None, prediction_background: int | None
+        self,
+        images: SegmentationPair,
+        reference_background: int | None,
+        prediction_background: int | None,
     ) -> Comparison:
         """Compare two segmentations, given the label or channel of the background of each side.
 
@@ -145,7 +150,7 @@ class Panel:
     @property
     def notes(self) -> tuple[Note, ...]:
         """The notes on the images, and a note if no rater has the given background."""
-        notes = self.several.notes
+        notes = self.segmentations.notes
         background = self.options.background
         if background is None or any(self.background_key(name) is not None for name in self.names):
             return notes
@@ -189,7 +194,7 @@ class Panel:
         for rater_keys, rater_indices, background in zip(keys, indices, backgrounds, strict=True):
             if background is not None:
                 rater_keys.append(background)
-                rater_indices.append(BACKGROUND)
+                rater_indices.append(BACKGROUND_INDEX)
         order = {number: k for k, number in enumerate(dict.fromkeys(chain(*indices)))}
         numbers = tuple(
             dict(zip(rater_keys, (order[number] for number in rater_indices), strict=True))
@@ -206,7 +211,7 @@ class Panel:
         """The common regions of all raters."""
         return self.common(self.names)
 
-    def places(self, name: str, common: Common) -> dict[int, int]:
+    def region_indices(self, name: str, common: Common) -> dict[int, int]:
         """Return the index of the rater's own region for each common region of this rater."""
         regions = self.regions(name)
         return {k: _place_of(regions, key) for key, k in common.of(name).items()}
@@ -216,8 +221,8 @@ class Panel:
         volumes = np.zeros((len(common.labels), len(self.names)))
         for i, name in enumerate(self.names):
             region_volumes = self.regions(name).volumes
-            for k, place in self.places(name, common).items():
-                volumes[k, i] = region_volumes[place]
+            for k, index in self.region_indices(name, common).items():
+                volumes[k, i] = region_volumes[index]
         return volumes
 
     def present(self, common: Common) -> NDArray[np.bool_]:
@@ -225,8 +230,8 @@ class Panel:
         present = np.zeros((len(common.labels), len(self.names)), np.bool_)
         for i, name in enumerate(self.names):
             is_present = self.regions(name).present
-            for k, place in self.places(name, common).items():
-                present[k, i] = is_present[place]
+            for k, index in self.region_indices(name, common).items():
+                present[k, i] = is_present[index]
         return present
 
     def background_key(self, name: str) -> int | None:
@@ -305,26 +310,26 @@ class Panel:
         self, ranked_names: Sequence[str], keys: Sequence[list[int]]
     ) -> tuple[list[NDArray[Any]], dict[tuple[int, int], Pairs]]:
         """Return volumes per rater and overlaps per pair, with regions in the order of `keys`."""
-        places = []
+        indices = []
         volumes = []
         for name, rater_keys in zip(ranked_names, keys, strict=True):
             regions = self.regions(name)
             order = np.array([_place_of(regions, key) for key in rater_keys], np.int64)
-            place = np.full(len(regions), -1, np.int64)
-            place[order] = np.arange(order.size)
-            places.append(place)
+            index = np.full(len(regions), -1, np.int64)
+            index[order] = np.arange(order.size)
+            indices.append(index)
             volumes.append(regions.volumes[order])
         tables = {}
         for (first, second), comparison in self.comparisons.items():
             if first in ranked_names and second in ranked_names:
                 i, j = ranked_names.index(first), ranked_names.index(second)
-                meeting = comparison.overlap.meeting
-                rows, columns = places[i][meeting.rows], places[j][meeting.columns]
+                overlapping = comparison.overlap.pairs
+                rows, columns = indices[i][overlapping.rows], indices[j][overlapping.columns]
                 is_matched = (rows >= 0) & (columns >= 0)  # backgrounds are not matched here
                 rows, columns, savings = (
                     rows[is_matched],
                     columns[is_matched],
-                    meeting.savings[is_matched],
+                    overlapping.savings[is_matched],
                 )
                 tables[i, j] = Pairs(rows, columns, savings)
                 tables[j, i] = Pairs(columns, rows, savings)
@@ -359,8 +364,8 @@ def panel_of(
     if not isinstance(match, str) or match not in get_args(RaterMatch):
         raise InputError(f"match must be 'overlap' or 'labels', found {match!r}")
     raters_by_name = by_name(raters)
-    if len(raters_by_name) < FEWEST:
-        raise InputError(f"raters: expected at least {FEWEST}, found {len(raters_by_name)}")
+    if len(raters_by_name) < MIN_RATERS:
+        raise InputError(f"raters: expected at least {MIN_RATERS}, found {len(raters_by_name)}")
     sides = {
         name: as_segmentation(rater, f"rater {name}") for name, rater in raters_by_name.items()
     }
@@ -371,7 +376,7 @@ def panel_of(
     options = CompareOptions.of(
         similarity=similarity, match=match, background=background, resample=resample
     )
-    several = Several.of(
+    segmentations = SegmentationSet.of(
         sides,
         mask=as_mask(mask),
         workers=as_workers(workers),
@@ -379,4 +384,4 @@ def panel_of(
         interpolation=options.resample,
         background=background,
     )
-    return Panel(several, match, options)
+    return Panel(segmentations, match, options)

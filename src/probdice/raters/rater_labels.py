@@ -70,7 +70,7 @@ class RaterLabels:
 
         This applies only if equal labels correspond.
         """
-        return all(regions.places_by_name for regions in self.regions.values())
+        return all(regions.indices_by_name for regions in self.regions.values())
 
     @property
     def uses_names(self) -> bool:

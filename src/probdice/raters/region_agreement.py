@@ -154,14 +154,17 @@ def regions_of(panel: Panel) -> tuple[RegionAgreement, ...]:
     common, names = panel.common_regions, panel.names
     count = len(common.labels)
     volumes, present = panel.volumes(common), panel.present(common)
-    places = {name: panel.places(name, common) for name in names}
+    region_indices = {name: panel.region_indices(name, common) for name in names}
     dice = np.full((count, len(names), len(names)), nan)
     for i, name in enumerate(names):
-        dice[list(places[name]), i, i] = 1
+        dice[list(region_indices[name]), i, i] = 1
     for (first, second), comparison in panel.comparisons.items():
         i, j = names.index(first), names.index(second)
         unions = [
-            Union(str(k), Both(*(_one_or_none(places[name].get(k)) for name in (first, second))))
+            Union(
+                str(k),
+                Both(*(_one_or_none(region_indices[name].get(k)) for name in (first, second))),
+            )
             for k in range(count)
         ]
         dice[:, i, j] = dice[:, j, i] = [
@@ -174,5 +177,5 @@ def regions_of(panel: Panel) -> tuple[RegionAgreement, ...]:
     )
 
 
-def _one_or_none(place: int | None) -> tuple[int, ...]:
-    return () if place is None else (place,)
+def _one_or_none(index: int | None) -> tuple[int, ...]:
+    return () if index is None else (index,)

@@ -85,9 +85,9 @@ def _overlap_with_others(
         pairs = tables[j, i]
         cells.append(rows[pairs.rows] * rater_volumes.size + pairs.columns)
         savings.append(pairs.savings.astype(dtype))
-    distinct_cells, places = np.unique(np.concatenate(cells), return_inverse=True)
+    distinct_cells, indices = np.unique(np.concatenate(cells), return_inverse=True)
     total_savings = np.zeros(distinct_cells.size, dtype)
-    np.add.at(total_savings, places, np.concatenate(savings))
+    np.add.at(total_savings, indices, np.concatenate(savings))
     return Overlap(
         Absolute(),
         round(float(rater_volumes.sum())) * max(len(other_numbers), 1),
@@ -112,9 +112,9 @@ def _match_to_common(overlap: Overlap) -> Integers:
 
 def _shared_overlap(overlap: Overlap, numbers: Integers) -> float:
     """Return the overlap of a rater with the others within the given common regions."""
-    meeting = overlap.meeting
-    agreeing = overlap.reference.keys[meeting.rows] == numbers[meeting.columns]
-    return float(meeting.savings[agreeing].sum())
+    overlapping = overlap.pairs
+    agreeing = overlap.reference.keys[overlapping.rows] == numbers[overlapping.columns]
+    return float(overlapping.savings[agreeing].sum())
 
 
 def most_frequent_labels(

@@ -170,7 +170,7 @@ def write_evaluation(
         extra_styles=("assets/evaluation.css",),
         scripts=scripts,
     )
-    write_page(file, text, alone=True)
+    write_page(file, text, has_lock=True)
     # Old case pages are removed last, because the old report links to them until it is replaced.
     remove_unlinked(file, pages)
     return pages

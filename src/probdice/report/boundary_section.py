@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["BoundaryRow", "BoundarySection", "boundary_section"]
 
 MAX_OUTLINED_GROUPS = 24  # groups with a histogram and outlines in the images
-LISTED = 2000  # largest number of groups in the table
+MAX_TABLE_ROWS = 2000  # largest number of groups in the table
 BINS = 32  # number of bins of a histogram
 HEIGHT = 20  # height of a histogram
 
@@ -67,10 +67,10 @@ def boundary_section(
     if boundaries is None:
         return None
     outlines = [] if viewer is None else outlines_of(comparison, boundaries, MAX_OUTLINED_GROUPS)
-    most, exceeds_scale = distance_scale(outlines)
+    scale_end, exceeds_scale = distance_scale(outlines)
     if viewer is not None and outlines:
-        viewer["distances"] = _distances(outlines, viewer, most) | {
-            "most": most,
+        viewer["distances"] = _distances(outlines, viewer, scale_end) | {
+            "most": scale_end,
             "above": exceeds_scale,
             "unit": boundaries.unit,
         }
@@ -86,10 +86,10 @@ def boundary_section(
             shortened(listed(boundaries.groups.prediction[k]), 300),
             colours.groups[k],
             tuple((name, values[k], _text(values[k])) for name, values in columns.items()),
-            _bars(by_group[k], most) if k in by_group else (),
+            _bars(by_group[k], scale_end) if k in by_group else (),
             ".".join(str(index // step) for index in by_group[k].worst) if k in by_group else "",
         )
-        for k in order[:LISTED]
+        for k in order[:MAX_TABLE_ROWS]
     ]
     return BoundarySection(
         boundaries.unit,
@@ -99,21 +99,23 @@ def boundary_section(
         _sentences(boundaries),
         tuple(rows),
         len(boundaries) - len(rows),
-        f"{decimal(most, 1)} {boundaries.unit}{' or more' if exceeds_scale else ''}",
+        f"{decimal(scale_end, 1)} {boundaries.unit}{' or more' if exceeds_scale else ''}",
         distance_definitions(),
         share_definitions("a tolerance"),
     )
 
 
-def _distances(outlines: list[Outline], viewer: dict[str, Any], most: float) -> dict[str, Any]:
+def _distances(outlines: list[Outline], viewer: dict[str, Any], scale_end: float) -> dict[str, Any]:
     """Return the largest distance at every outline pixel, quantised to 255 steps."""
     shape = tuple(viewer["shape"])
-    points = np.concatenate([points for one in outlines for points in one.points])
-    distances = np.concatenate([distances for one in outlines for distances in one.distances])
-    places = (np.floor(points + 0.5) // viewer["step"]).astype(np.int64)
-    places = np.clip(places, 0, np.array(shape) - 1)
-    flat = np.ravel_multi_index(tuple(places.T), shape)
-    steps = 1 + np.rint(254 * np.minimum(distances / most, 1)).astype(np.uint8)
+    points = np.concatenate([points for outline in outlines for points in outline.points])
+    distances = np.concatenate(
+        [distances for outline in outlines for distances in outline.distances]
+    )
+    indices = (np.floor(points + 0.5) // viewer["step"]).astype(np.int64)
+    indices = np.clip(indices, 0, np.array(shape) - 1)
+    flat = np.ravel_multi_index(tuple(indices.T), shape)
+    steps = 1 + np.rint(254 * np.minimum(distances / scale_end, 1)).astype(np.uint8)
     order = np.lexsort((steps, flat))
     last = np.append(np.diff(flat[order]) > 0, True)
     return {
@@ -122,8 +124,8 @@ def _distances(outlines: list[Outline], viewer: dict[str, Any], most: float) -> 
     }
 
 
-def _bars(outline: Outline, most: float) -> tuple[tuple[int, float, float], ...]:
-    shares = outline.histogram(np.linspace(0, most, BINS + 1))
+def _bars(outline: Outline, scale_end: float) -> tuple[tuple[int, float, float], ...]:
+    shares = outline.histogram(np.linspace(0, scale_end, BINS + 1))
     heights = HEIGHT * shares / (shares.max() or 1.0)
     return tuple(
         (k, round(HEIGHT - height, 2), round(height, 2))

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from probdice.evaluation import Evaluation
 
 __all__ = [
-    "TOGETHER",
+    "ALL_METHODS",
     "Pages",
     "remove_unlinked",
     "select_pages",
@@ -39,7 +39,7 @@ __all__ = [
 PAGE = r"\d{4,}-[A-Za-z0-9._-]{1,100}\.html"
 PAGE_FILE = re.compile(rf"{PAGE}|\.{PAGE}\.partial")
 MAX_PROBLEMS = 3  # problems listed in a warning
-TOGETHER = ""  # represents all methods of a case; no method has this name
+ALL_METHODS = ""  # represents all methods of a case; no method has this name
 
 CompareCase = Callable[[str, str], "Comparison"]
 Pages = dict[tuple[str, str], str]  # page addresses by case and method
@@ -128,18 +128,18 @@ def write_case_pages(
             )
             if is_written:
                 pages[case, method] = quote(f"{folder.name}/{file.name}")
-            if (case, TOGETHER) in names and not _add_slice(slices, method, comparison):
+            if (case, ALL_METHODS) in names and not _add_slice(slices, method, comparison):
                 slices.absent.append(method)
             if problem:
                 problems.append(problem)
             count += 1
             if progress is not None:
                 progress(count, len(selection), problem)
-        if (case, TOGETHER) in names:
+        if (case, ALL_METHODS) in names:
             method_pages = {shortened(m): quote(names[c, m]) for c, m in selection if c == case}
-            links = _links(path, names, selection, case, TOGETHER)
-            write_side_by_side(slices, folder / names[case, TOGETHER], links, method_pages)
-            pages[case, TOGETHER] = quote(f"{folder.name}/{names[case, TOGETHER]}")
+            links = _links(path, names, selection, case, ALL_METHODS)
+            write_side_by_side(slices, folder / names[case, ALL_METHODS], links, method_pages)
+            pages[case, ALL_METHODS] = quote(f"{folder.name}/{names[case, ALL_METHODS]}")
     if problems:
         suffix = (
             f"; … and {len(problems) - MAX_PROBLEMS} more" if len(problems) > MAX_PROBLEMS else ""
@@ -166,7 +166,7 @@ def _names(
     totals = Counter(record.case for record in evaluation.records if record.comparison is not None)
     counts = Counter(case for case, _ in selection)
     complete_cases = [case for case, count in counts.items() if 1 < count == totals[case]]
-    all_pages = [*selection, *((case, TOGETHER) for case in complete_cases if images)]
+    all_pages = [*selection, *((case, ALL_METHODS) for case in complete_cases if images)]
     names = {}
     for number, (case, method) in enumerate(all_pages):
         name = re.sub(r"[^A-Za-z0-9._-]+", "-", f"{case}-{method or 'all'}")[:100]
@@ -198,9 +198,11 @@ def _links(
 ) -> list[PageLink]:
     """Return the links of a case page to the report, to adjacent cases and to other methods."""
     same_method = [page for page in names if page[1] == method]
-    place = same_method.index((case, method))
-    nearby = (("previous", same_method[:place][-1:]), ("next", same_method[place + 1 : place + 2]))
-    side_by_side = [(case, TOGETHER)] if method != TOGETHER and (case, TOGETHER) in names else []
+    index = same_method.index((case, method))
+    nearby = (("previous", same_method[:index][-1:]), ("next", same_method[index + 1 : index + 2]))
+    side_by_side = (
+        [(case, ALL_METHODS)] if method != ALL_METHODS and (case, ALL_METHODS) in names else []
+    )
     other_methods = [page for page in selection if page[0] == case and page[1] != method]
     return [
         PageLink("← all cases", quote(f"../{path.name}")),
@@ -268,7 +270,7 @@ def _write_case_page(
                 every_surface=False,
                 words=words,
                 links=links,
-                alone=True,
+                has_lock=True,
             )
             return comparison, True, ""
         except (ProbdiceError, OSError, MemoryError) as error:
@@ -281,7 +283,7 @@ def _write_case_page(
     try:
         comparison = evaluation.comparison(case, method)
         write_comparison(
-            comparison, file, title=title, notice=notice, words=words, links=links, alone=True
+            comparison, file, title=title, notice=notice, words=words, links=links, has_lock=True
         )
     except (ProbdiceError, OSError, MemoryError) as error:
         problem = f"{case} ({method}): cannot write the page: {_reason(error, words)}"

@@ -21,10 +21,10 @@ def encoded(content: NDArray[Any] | bytes, *, level: int = 4) -> str:
     return b64encode(zlib.compress(raw, level)).decode("ascii")
 
 
-def shortened(text: object, most: int = MAX_NAME_LENGTH) -> str:
-    """Return text truncated to at most `most` characters."""
+def shortened(text: object, max_length: int = MAX_NAME_LENGTH) -> str:
+    """Return text truncated to at most `max_length` characters."""
     full_text = str(text)
-    return full_text if len(full_text) <= most else full_text[: most - 1] + "…"
+    return full_text if len(full_text) <= max_length else full_text[: max_length - 1] + "…"
 
 
 def ordinal(n: int) -> str:

@@ -40,7 +40,11 @@ def charts_of(evaluation: Evaluation) -> tuple[Chart, ...]:
         figure = plot_evaluation(evaluation, "regions")
         caption = "One dot per case. Bars show the interquartile range, and lines show the median."
         charts.append(Chart("Dice of every region", _address(figure, dots), caption))
-    if any(group.reference and group.prediction for one in results for group in one.groups):
+    if any(
+        group.reference and group.prediction
+        for comparison in results
+        for group in comparison.groups
+    ):
         figure = plot_evaluation(evaluation, "volumes")
         caption = (
             "Bland–Altman plot, one dot per region and case: predicted minus reference volume, in "

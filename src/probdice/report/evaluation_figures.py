@@ -102,7 +102,7 @@ def interval_plot(
     order = [rank["method"] for rank in content["ranks"]]
     raters = summary["rater_comparison"]
     raters = raters if raters is not None and raters["measure"] == key else None
-    agreement = None if raters is None else centre_of(raters["among"])
+    agreement = None if raters is None else centre_of(raters["inter_rater"])
     with_raters = {} if raters is None else raters["methods"]
     rater_means = {method: centre_of(entry)[0] for method, entry in with_raters.items()}
     all_values = [

@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 __all__ = ["EvaluationPage", "evaluation_page"]
 
 DIGITS = 3  # digits of numbers in sentences
-VERDICT = 230  # largest number of characters of the verdict, about two lines
-LISTED = 2000  # largest number of rows of a table
+MAX_VERDICT_LENGTH = 230  # largest number of characters of the verdict, about two lines
+MAX_TABLE_ROWS = 2000  # largest number of rows of a table
 
 
 @dataclass(frozen=True)
@@ -108,15 +108,15 @@ def evaluation_page(evaluation: Evaluation, pages: Pages, title: str | None) -> 
         rankings=tuple(rankings),
         rater_comparison=rater_table(summary),
         boundaries=boundary_table(evaluation, colours),
-        regions=replace(regions, rows=regions.rows[:LISTED]),
-        hidden_regions=max(0, len(regions.rows) - LISTED),
+        regions=replace(regions, rows=regions.rows[:MAX_TABLE_ROWS]),
+        hidden_regions=max(0, len(regions.rows) - MAX_TABLE_ROWS),
         has_derived=bool(summary["derived"]),
-        components=replace(components, rows=components.rows[:LISTED]),
-        hidden_components=max(0, len(components.rows) - LISTED),
+        components=replace(components, rows=components.rows[:MAX_TABLE_ROWS]),
+        hidden_components=max(0, len(components.rows) - MAX_TABLE_ROWS),
         charts=charts_of(evaluation),
         headline=_headline(evaluation),
-        unscored=replace(unscored, rows=unscored.rows[:LISTED]),
-        hidden_unscored=max(0, len(unscored.rows) - LISTED),
+        unscored=replace(unscored, rows=unscored.rows[:MAX_TABLE_ROWS]),
+        hidden_unscored=max(0, len(unscored.rows) - MAX_TABLE_ROWS),
         options=evaluation_settings(evaluation),
         data=_data(evaluation, pages, colours),
     )
@@ -125,17 +125,17 @@ def evaluation_page(evaluation: Evaluation, pages: Pages, title: str | None) -> 
 def _verdict_length(sentences: Sequence[str]) -> int:
     """Return the number of sentences that fit into the verdict, at least one."""
     lengths = accumulate(len(sentence) + 1 for sentence in sentences)
-    return max(1, sum(length <= VERDICT + 1 for length in lengths))
+    return max(1, sum(length <= MAX_VERDICT_LENGTH + 1 for length in lengths))
 
 
 def _worst_sentences(evaluation: Evaluation) -> list[str]:
     """Return sentences about the region and the case with the worst value of any method."""
     sentences = []
-    means = [one for one in evaluation.summary["regions"] if one["mean"] is not None]
+    means = [entry for entry in evaluation.summary["regions"] if entry["mean"] is not None]
     if means:
-        one = min(means, key=lambda one: float(one["mean"]))
-        details = f"mean Dice {decimal(one['mean'], DIGITS)}, “{shortened(one['method'])}”"
-        sentences.append(f"Worst region: {shortened(one['label'])} ({details}).")
+        entry = min(means, key=lambda entry: float(entry["mean"]))
+        details = f"mean Dice {decimal(entry['mean'], DIGITS)}, “{shortened(entry['method'])}”"
+        sentences.append(f"Worst region: {shortened(entry['label'])} ({details}).")
     sign = 1 if evaluation.higher_is_better(evaluation.rank_by[0]) else -1
     values = {
         (case, method): value
@@ -210,7 +210,7 @@ def _remarks(summary: dict[str, Any]) -> tuple[str, ...]:
 def _data(evaluation: Evaluation, pages: Pages, colours: dict[str, str]) -> dict[str, Any]:
     """Return the data of every case, for the dots and the table."""
     methods, measures = list(evaluation.methods), list(evaluation.measures)
-    place = {case: k for k, case in enumerate(evaluation.cases)}
+    case_indices = {case: k for k, case in enumerate(evaluation.cases)}
     values = {key: evaluation.values(key) for key in measures}
     means = {
         key: [
@@ -234,16 +234,21 @@ def _data(evaluation: Evaluation, pages: Pages, colours: dict[str, str]) -> dict
         },
         "chance": _chance(evaluation),
         "together": {
-            str(place[case]): address for (case, method), address in pages.items() if not method
+            str(case_indices[case]): address
+            for (case, method), address in pages.items()
+            if not method
         },
         "methods": [shortened(name) for name in methods],
         "colours": [colours[name] for name in methods],
         "cases": [shortened(case, 200) for case in evaluation.cases],
         "records": [
             [
-                place[record.case],
+                case_indices[record.case],
                 methods.index(record.method),
-                *(_rounded(values[key][record.method][place[record.case]]) for key in measures),
+                *(
+                    _rounded(values[key][record.method][case_indices[record.case]])
+                    for key in measures
+                ),
                 pages.get((record.case, record.method), ""),
             ]
             for record in evaluation.records

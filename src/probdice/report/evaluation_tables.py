@@ -60,11 +60,11 @@ def rater_table(summary: dict[str, Any]) -> Table | None:
         else:
             cells += [NOTHING] * 5
         rows.append((text_cell(shortened(name)), *cells))
-    among = content["among"]
-    count = Cell(among["n"], str(among["n"]))
-    last = [*[NOTHING] * len(raters), count, NOTHING, NOTHING, *_mean_cells(among)]
+    inter_rater = content["inter_rater"]
+    count = Cell(inter_rater["n"], str(inter_rater["n"]))
+    last = [*[NOTHING] * len(raters), count, NOTHING, NOTHING, *_mean_cells(inter_rater)]
     rows.append((text_cell("inter-rater agreement"), *last))
-    centre = among["aggregate"].capitalize()
+    centre = inter_rater["aggregate"].capitalize()
     heads = (*map(shortened, raters), "Cases", centre, "95 % CI", "Raters", "95 % CI (raters)")
     columns = (Column("Method or rater", number=False), *map(Column, heads))
     return Table(f"Against each rater, {content['title'].lower()}", columns, tuple(rows))
@@ -77,7 +77,7 @@ def boundaries_of(evaluation: Evaluation) -> Boundaries | None:
         for record in evaluation.records
         if record.comparison is not None
     )
-    return next((one for one in stored_boundaries if one is not None), None)
+    return next((entry for entry in stored_boundaries if entry is not None), None)
 
 
 def boundary_table(evaluation: Evaluation, colours: dict[str, str]) -> Table | None:
@@ -186,11 +186,13 @@ def component_table(evaluation: Evaluation, pages: Pages, colours: dict[str, str
 
 def unscored_table(summary: dict[str, Any]) -> Table:
     """Return the cases without a score, and the reasons."""
-    reasons = [(one, shortened(one["error"], MAX_MESSAGE_LENGTH)) for one in summary["failures"]]
-    reasons += [(one, f"no {one['side']}") for one in summary["missing"]]
+    reasons = [
+        (entry, shortened(entry["error"], MAX_MESSAGE_LENGTH)) for entry in summary["failures"]
+    ]
+    reasons += [(entry, f"no {entry['side']}") for entry in summary["missing"]]
     rows = tuple(
-        (text_cell(one["case"]), text_cell(shortened(one["method"])), text_cell(reason))
-        for one, reason in reasons
+        (text_cell(entry["case"]), text_cell(shortened(entry["method"])), text_cell(reason))
+        for entry, reason in reasons
     )
     names = ("Case", "Method", "Reason")
     return Table("Cases without a score", tuple(Column(name, number=False) for name in names), rows)

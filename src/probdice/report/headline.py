@@ -40,7 +40,7 @@ __all__ = [
     "tiles_of",
 ]
 
-DOUBTFUL = 0.4  # unrelated images can reach adjusted scores below this value
+MAX_UNRELATED_SCORE = 0.4  # unrelated images can reach adjusted scores below this value
 MAX_NOTE_LENGTH = 2000  # characters of a note
 WITHOUT_IMAGES = (
     ", because this comparison does not contain the images. Compare the segmentations again to "
@@ -226,8 +226,8 @@ def _score_sentence(comparison: Comparison) -> str:
 
 
 def _caveat(comparison: Comparison) -> str:
-    """Return a warning if the adjusted score is at least 0 but below `DOUBTFUL`, or ""."""
-    if not 0 <= available(lambda: comparison.adjusted_score) < DOUBTFUL:
+    """Return a warning if 0 ≤ adjusted score < `MAX_UNRELATED_SCORE`, or ""."""
+    if not 0 <= available(lambda: comparison.adjusted_score) < MAX_UNRELATED_SCORE:
         return ""
     return (
         "Segmentations of unrelated images reach adjusted scores of 0.2 to 0.3, because images are "

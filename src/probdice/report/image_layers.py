@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probdice.data.pixel_words import PixelWords
-from probdice.engine.pair import Images
+from probdice.engine.pair import SegmentationPair
 from probdice.errors import InputError, ProbdiceError
 from probdice.files.background_images import BackgroundImage, onto_grid
 from probdice.files.inputs import Comparable, as_background_image
@@ -21,14 +21,14 @@ __all__ = ["background_images_of", "packed_layer"]
 LEVELS = (4095, 255)  # possible largest stored values; the first that fits the size limit is used
 RANGE = (0.02, 99.98)  # percentiles between which values are stored
 WINDOW = (1.0, 99.0)  # percentiles of foreground values that limit the initial window
-REACH = 2.5  # extent of the initial window beyond the quartiles, in interquartile ranges
-SAMPLED = 2**20  # values sampled for percentiles
+WINDOW_EXTENT = 2.5  # extent of the initial window beyond the quartiles, in interquartile ranges
+MAX_SAMPLED_VALUES = 2**20  # values sampled for percentiles
 SLICES = 8  # slices that estimate the compressed size
-CLEARLY = 1.3  # an estimate above this multiple of the limit is too large
+SIZE_ESTIMATE_TOLERANCE = 1.3  # an estimate above this multiple of the limit is too large
 
 
 def background_images_of(
-    images: Images, options: CompareOptions, image: Any
+    images: SegmentationPair, options: CompareOptions, image: Any
 ) -> tuple[BackgroundImage, ...]:
     """Return the given images, on the grid of the segmentations."""
     reference = images.reference
@@ -85,7 +85,10 @@ def packed_layer(
             codes = np.rint(grey_values).astype("u1" if levels == 255 else "<u2")
             # Compressing a few slices shows whether the image is far too large.
             sample = codes[:: max(1, codes.shape[0] // SLICES)] if codes.ndim else codes
-            if len(encoded(sample)) * (codes.size / sample.size) > CLEARLY * limit * 4 / 3:
+            if (
+                len(encoded(sample)) * (codes.size / sample.size)
+                > SIZE_ESTIMATE_TOLERANCE * limit * 4 / 3
+            ):
                 continue
             text = encoded(codes, level=6)
             if len(text) <= limit * 4 / 3 or block_means.size <= 1:
@@ -136,7 +139,7 @@ def _window(
     sample = inside if inside.size else view_values
     low, high = _value_range(sample, WINDOW)
     first, third = (float(value) for value in np.percentile(sample, (25, 75)))
-    reach = REACH * (third - first)
+    reach = WINDOW_EXTENT * (third - first)
     if reach <= 0:
         return low, high
     # Limit the window, so that air or bright vessels do not reduce the contrast of tissue.
@@ -146,7 +149,7 @@ def _window(
 def _value_range(values: NDArray[np.float32], share: tuple[float, float]) -> tuple[float, float]:
     """Return two distinct values between which most values lie."""
     flat = values.reshape(-1)
-    sample = flat[:: max(1, flat.size // SAMPLED)]
+    sample = flat[:: max(1, flat.size // MAX_SAMPLED_VALUES)]
     low, high = (float(value) for value in np.percentile(sample, share))
     if low < high:
         return low, high

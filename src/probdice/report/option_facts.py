@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["Fact", "option_facts", "rule_words", "statistics_facts"]
 
 # Options that have their own description. All other stored options are listed by name.
-DESCRIBED = frozenset(
+DESCRIBED_OPTIONS = frozenset(
     (
         *("similarity", "match", "merge", "correspondence", "ignore", "sums", "scale"),
         *("ignore_geometry", "geometry_tolerance", "resample", "components"),
@@ -83,12 +83,12 @@ def option_facts(options: CompareOptions, boundaries: Boundaries | None = None) 
 
 
 def statistics_facts(statistics: StatisticsOptions) -> list[Fact]:
-    """Return the options of the statistics that differ from the defaults, except `DESCRIBED`."""
+    """Return statistics options that differ from the defaults, except `DESCRIBED_OPTIONS`."""
     return _other_options(statistics, type(statistics)())
 
 
 def _other_options(options: Any, defaults: Any, unit: str = "") -> list[Fact]:
-    """Return the options that change results and differ from `defaults`, except `DESCRIBED`."""
+    """Return options that change results and differ from `defaults`, except `DESCRIBED_OPTIONS`."""
     declared = declarations(type(defaults))  # type: ignore[arg-type]  # a class is hashable
     return [
         Fact(
@@ -96,7 +96,7 @@ def _other_options(options: Any, defaults: Any, unit: str = "") -> list[Fact]:
             (shortened(_words(getattr(options, name)), 300),),
         )
         for name in declared
-        if name not in (*DESCRIBED, *NOT_STORED)
+        if name not in (*DESCRIBED_OPTIONS, *NOT_STORED)
         and getattr(options, name) != getattr(defaults, name)
     ]
 

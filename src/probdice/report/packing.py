@@ -1,11 +1,11 @@
 """The pixel data of a page, rounded and compressed. Large images are subsampled.
 
-For every pixel, a page contains the most probable regions of each side (at most `KEPT` per side)
-and the similarity f. Probabilities are rounded to the digits that the page displays. If the data
-exceed the size limit, the page stores fewer digits. If this is not sufficient, the page contains
-only every n-th pixel along every axis, and a sentence next to the images reports the subsampling.
-For two label maps with at most `NAMED` regions each, f is not stored, because the page computes it
-from the regions.
+For every pixel, a page contains the most probable regions of each side (at most
+`MAX_REGIONS_PER_PIXEL` per side) and the similarity f. Probabilities are rounded to the digits that
+the page displays. If the data exceed the size limit, the page stores fewer digits. If this is not
+sufficient, the page contains only every n-th pixel along every axis, and a sentence next to the
+images reports the subsampling. For two label maps with at most `MAX_DISTINCT_REGIONS` regions each,
+f is not stored, because the page computes it from the regions.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ if TYPE_CHECKING:
 
 __all__ = ["Pixels", "pixels_of"]
 
-MOST_BYTES = 6_000_000  # size limit of both sides and f together, before base64 encoding
-MOST_BYTES_WITH_IMAGES = 7_000_000  # the same limit including background images
-LEAST_IMAGE_BYTES = 400_000  # bytes guaranteed for each background image
-MOST_LABELS = 2**27  # largest number of pixels of label maps
-MOST_PIXELS = 2**23  # largest number of pixels with probabilities
-MOST_VALUES = 2**25  # largest number of probabilities read per side
-MANY = 2**20  # number of pixels from which a few slices are compressed first
+MAX_BYTES = 6_000_000  # size limit of both sides and f together, before base64 encoding
+MAX_BYTES_WITH_IMAGES = 7_000_000  # the same limit including background images
+MIN_IMAGE_BYTES = 400_000  # bytes guaranteed for each background image
+MAX_LABEL_PIXELS = 2**27  # largest number of pixels of label maps
+MAX_PROBABILITY_PIXELS = 2**23  # largest number of pixels with probabilities
+MAX_PROBABILITIES = 2**25  # largest number of probabilities read per side
+MIN_ESTIMATED_PIXELS = 2**20  # number of pixels from which a few slices are compressed first
 SLICES = 8  # approximate number of slices that estimate the compressed size
-CLEARLY = 1.3  # an estimate above this multiple of the limit is too large
-KEPT = 6  # largest number of regions stored per pixel
-NAMED = 4096  # largest number of regions of a side that images distinguish
+SIZE_ESTIMATE_TOLERANCE = 1.3  # an estimate above this multiple of the limit is too large
+MAX_REGIONS_PER_PIXEL = 6  # largest number of regions stored per pixel
+MAX_DISTINCT_REGIONS = 4096  # largest number of regions of a side that images distinguish
 DIGITS = ((2**21, 4), (2**23, 3))  # (largest number of stored values, digits); otherwise 2
 
 
@@ -64,7 +64,7 @@ class Pixels:
 def pixels_of(
     comparison: Comparison, colours: Colours, layers: Sequence[BackgroundImage]
 ) -> Pixels:
-    """Return the pixels of both sides and f in at most `MOST_BYTES`, and the background images."""
+    """Return the pixels of both sides and f in at most `MAX_BYTES`, and the background images."""
     shape = images_of(comparison).reference.shape
     step = _first_step(comparison, shape)
     words = words_of(comparison)
@@ -74,7 +74,7 @@ def pixels_of(
             step += 1
             continue
         view = look(comparison, ranges)
-        regions = {side: _regions(view, side, KEPT) for side in SIDES}
+        regions = {side: _regions(view, side, MAX_REGIONS_PER_PIXEL) for side in SIDES}
         values = sum(codes.size for codes, _ in regions.values())
         digits = next((digits for limit, digits in DIGITS if values <= limit), 2)
         for number in range(2 if comparison.overlap.crisp else digits, 1, -1):
@@ -84,16 +84,16 @@ def pixels_of(
             }
             f = "" if _f_follows(comparison) else encoded(_rounded_values(view.f[None], number))
             size = len(f) + sum(len(s["codes"]) + len(s["values"]) for s in sides.values())
-            if size <= MOST_BYTES * 4 / 3 or prod(map(len, view.ranges)) <= 1:
+            if size <= MAX_BYTES * 4 / 3 or prod(map(len, view.ranges)) <= 1:
                 background = background_group(comparison)
                 foreground = _foreground(comparison, view, background)
                 content = _content(comparison, view, number, background, foreground)
-                limit = (MOST_BYTES_WITH_IMAGES - size * 3 // 4) // max(len(layers), 1)
+                limit = (MAX_BYTES_WITH_IMAGES - size * 3 // 4) // max(len(layers), 1)
                 packed_layers = [
-                    packed_layer(one, view, foreground, max(limit, LEAST_IMAGE_BYTES), words)
-                    for one in layers
+                    packed_layer(layer, view, foreground, max(limit, MIN_IMAGE_BYTES), words)
+                    for layer in layers
                 ]
-                content |= {"f": f, **sides, "images": [one for one, _ in packed_layers]}
+                content |= {"f": f, **sides, "images": [layer for layer, _ in packed_layers]}
                 reductions = [text for _, text in packed_layers if text]
                 return Pixels(
                     content,
@@ -106,15 +106,15 @@ def pixels_of(
 def _first_step(comparison: Comparison, shape: tuple[int, ...]) -> int:
     """Return the smallest step that satisfies the limits on pixels and probabilities."""
     channels = [len(comparison.labels(side)) for side in SIDES if not _crisp(comparison, side)]
-    most = MOST_LABELS
+    max_pixels = MAX_LABEL_PIXELS
     if channels:
-        most = min(MOST_PIXELS, MOST_VALUES // max(channels))
-    return next(n for n in count(1) if prod(ceil(size / n) for size in shape) <= max(most, 1))
+        max_pixels = min(MAX_PROBABILITY_PIXELS, MAX_PROBABILITIES // max(channels))
+    return next(n for n in count(1) if prod(ceil(size / n) for size in shape) <= max(max_pixels, 1))
 
 
 def _clearly_too_much(comparison: Comparison, ranges: tuple[range, ...], colours: Colours) -> bool:
     """Estimate from a few slices whether the probabilities exceed the size limit."""
-    if comparison.overlap.crisp or prod(map(len, ranges)) < MANY:
+    if comparison.overlap.crisp or prod(map(len, ranges)) < MIN_ESTIMATED_PIXELS:
         return False
     first, *other_ranges = ranges
     sample = first[:: max(1, len(first) // SLICES)]
@@ -122,9 +122,13 @@ def _clearly_too_much(comparison: Comparison, ranges: tuple[range, ...], colours
     size = sum(
         len(entry["codes"]) + len(entry["values"])
         for side in SIDES
-        for entry in (_packed_side(comparison, side, *_regions(view, side, KEPT), colours, 2),)
+        for entry in (
+            _packed_side(
+                comparison, side, *_regions(view, side, MAX_REGIONS_PER_PIXEL), colours, 2
+            ),
+        )
     )
-    return size * (len(first) / len(sample)) > CLEARLY * MOST_BYTES * 4 / 3
+    return size * (len(first) / len(sample)) > SIZE_ESTIMATE_TOLERANCE * MAX_BYTES * 4 / 3
 
 
 def _crisp(comparison: Comparison, side: Side) -> bool:
@@ -133,17 +137,17 @@ def _crisp(comparison: Comparison, side: Side) -> bool:
 
 def _f_follows(comparison: Comparison) -> bool:
     """Return whether f can be computed from the regions that the page distinguishes."""
-    few_regions = all(len(comparison.labels(side)) <= NAMED for side in SIDES)
+    few_regions = all(len(comparison.labels(side)) <= MAX_DISTINCT_REGIONS for side in SIDES)
     return comparison.overlap.crisp and few_regions
 
 
 def _regions(
-    view: View, side: Side, most: int
+    view: View, side: Side, max_regions: int
 ) -> tuple[NDArray[np.integer[Any]], NDArray[np.floating[Any]]]:
     """Return the most probable regions of each pixel and, for probabilities, their values."""
     if view.crisp(side):
         return view.sides[side][None], np.empty(0, np.float32)
-    return largest(view, side, most)
+    return largest(view, side, max_regions)
 
 
 def _foreground(comparison: Comparison, view: View, background: int | None) -> NDArray[np.bool_]:
@@ -218,14 +222,17 @@ def _packed_side(
     shades = colours.regions[side]
     names = [shortened(label) for label in comparison.labels(side)]
     groups = group_numbers(comparison, side)
-    if len(names) > NAMED:
+    if len(names) > MAX_DISTINCT_REGIONS:
         regions = comparison.overlap.side(side)
         ascending = np.argsort(regions.volumes[regions.occupied], kind="stable")
-        largest_regions = np.sort(ascending[-NAMED:])
-        place = np.full(len(names), NAMED)
-        place[largest_regions] = np.arange(NAMED)
-        codes = np.where(codes >= 0, place[codes], -1)
-        names = [*(names[k] for k in largest_regions), f"one of {len(names) - NAMED} small regions"]
+        largest_regions = np.sort(ascending[-MAX_DISTINCT_REGIONS:])
+        code_of = np.full(len(names), MAX_DISTINCT_REGIONS)
+        code_of[largest_regions] = np.arange(MAX_DISTINCT_REGIONS)
+        codes = np.where(codes >= 0, code_of[codes], -1)
+        names = [
+            *(names[k] for k in largest_regions),
+            f"one of {len(names) - MAX_DISTINCT_REGIONS} small regions",
+        ]
         groups = [*(groups[k] for k in largest_regions), -1]
         shades = (*(shades[k] for k in largest_regions), NEUTRAL)
     is_wide = len(names) > 255
@@ -273,11 +280,14 @@ def _omissions(comparison: Comparison, digits: int, words: PixelWords) -> tuple[
     sentences = []
     for side in SIDES:
         number = len(comparison.labels(side))
-        if not _crisp(comparison, side) and number > KEPT:
-            kept = f"only the {KEPT} most probable of {number} {side} regions are shown"
+        if not _crisp(comparison, side) and number > MAX_REGIONS_PER_PIXEL:
+            shown = f"the {MAX_REGIONS_PER_PIXEL} most probable of {number} {side} regions"
+            kept = f"only {shown} are shown"
             sentences.append(f"Per {words.one}, {kept}.")
-        if number > NAMED:
-            sentences.append(f"The images distinguish only the {NAMED} largest {side} regions.")
+        if number > MAX_DISTINCT_REGIONS:
+            sentences.append(
+                f"The images distinguish only the {MAX_DISTINCT_REGIONS} largest {side} regions."
+            )
     if not comparison.overlap.crisp:
         sentences.append(f"Probabilities and similarities are rounded to {digits} decimals.")
     return tuple(sentences)

@@ -59,15 +59,17 @@ NO_SURFACE = (
     ".",
 )
 
-LISTED = 2000  # largest number of groups in the table
-PLOTTED = 500  # largest number of matched groups, and of unmatched ones per side, in the plot
-APART = 3  # a side with more unmatched regions shows only the first; a list contains the others
-WARNED = 2  # largest number of notes at the top of the page
-MOST_JSON = 1_000_000  # largest compressed result in a page, in bytes before base64
-PRINTED = 30  # diagrams with more rows are not printed
-SHORT = 18  # largest number of characters of a name in the diagram
-ROW = 38  # height of a region in the diagram
-ABOVE = 34  # height of the column headings in the diagram
+MAX_TABLE_ROWS = 2000  # largest number of groups in the table
+# Largest number of matched groups, and of unmatched ones per side, in the plot.
+MAX_PLOTTED_ROWS = 500
+# A side with more unmatched regions shows only the first; a list contains the others.
+MAX_SEPARATE_UNMATCHED = 3
+TOP_NOTES = 2  # largest number of notes at the top of the page
+MAX_JSON_BYTES = 1_000_000  # largest compressed result in a page, in bytes before base64
+MAX_PRINTED_ROWS = 30  # diagrams with more rows are not printed
+MAX_DIAGRAM_NAME_LENGTH = 18  # largest number of characters of a name in the diagram
+ROW_HEIGHT = 38  # height of a region in the diagram
+HEADING_HEIGHT = 34  # height of the column headings in the diagram
 
 
 @dataclass(frozen=True)
@@ -188,17 +190,17 @@ class Page:
     @property
     def warnings(self) -> tuple[Sentence, ...]:
         """The notes at the top of the page."""
-        return self.notes[:WARNED]
+        return self.notes[:TOP_NOTES]
 
     @property
     def other_notes(self) -> tuple[Sentence, ...]:
         """The notes further down the page."""
-        return self.notes[WARNED:]
+        return self.notes[TOP_NOTES:]
 
     @property
     def matched(self) -> tuple[GroupRow, ...]:
         """The matched groups in the plot of Dice, without faint groups."""
-        return tuple(row for row in self.rows if not row.only and not row.faint)[:PLOTTED]
+        return tuple(row for row in self.rows if not row.only and not row.faint)[:MAX_PLOTTED_ROWS]
 
     @property
     def plotted(self) -> int:
@@ -279,13 +281,13 @@ def page_of(
         drawing=_drawing(comparison, arrange(comparison), colours, words_for_pixels),
         boundaries=boundary_section(comparison, colours, viewer),
         options=options_of(comparison),
-        sides=sides_of(comparison, tuple(one.name for one in layers)),
+        sides=sides_of(comparison, tuple(layer.name for layer in layers)),
         viewer=viewer,
         surfaces=pictures,
         left_out=left_out,
         omissions=omissions,
         command=command,
-        result=result if len(result) <= MOST_JSON * 4 / 3 else "",
+        result=result if len(result) <= MAX_JSON_BYTES * 4 / 3 else "",
     )
 
 
@@ -314,8 +316,8 @@ def _groups_to_list(groups: Sequence[Group]) -> list[int]:
     order = worst_first(groups)
     unmatched = [k for k in order if side_of(groups[k])]
     matched = [k for k in order if not side_of(groups[k])]
-    indices = set(unmatched[: LISTED - min(len(matched), LISTED // 2)])
-    indices |= set(matched[: LISTED - len(indices)])
+    indices = set(unmatched[: MAX_TABLE_ROWS - min(len(matched), MAX_TABLE_ROWS // 2)])
+    indices |= set(matched[: MAX_TABLE_ROWS - len(indices)])
     return [k for k in order if k in indices]
 
 
@@ -327,9 +329,11 @@ def _unmatched(comparison: Comparison, rows: tuple[GroupRow, ...]) -> tuple[Unma
         side_rows = tuple(row for row in unmatched if row.only == side)
         count = len(comparison.unmatched[side])
         if side_rows:
-            first = count if count <= APART else 1
+            first = count if count <= MAX_SEPARATE_UNMATCHED else 1
             result.append(
-                UnmatchedRows(side, side_rows[:first], side_rows[first:PLOTTED], count - first)
+                UnmatchedRows(
+                    side, side_rows[:first], side_rows[first:MAX_PLOTTED_ROWS], count - first
+                )
             )
     return tuple(result)
 
@@ -373,20 +377,22 @@ def _drawing(
         GroupDot(
             side=node.side,
             group=node.group,
-            name=shortened(node.label, SHORT),
-            full=shortened(node.label, 200) if len(str(node.label)) > SHORT else "",
+            name=shortened(node.label, MAX_DIAGRAM_NAME_LENGTH),
+            full=shortened(node.label, 200)
+            if len(str(node.label)) > MAX_DIAGRAM_NAME_LENGTH
+            else "",
             volume=extent(node.volume, node.pixel_volume),
             colour=shades[node.side, node.label],
-            y=ABOVE + ROW * (node.row + 0.5),
+            y=HEADING_HEIGHT + ROW_HEIGHT * (node.row + 0.5),
             alone=id(node) not in linked_nodes,
         )
         for node in layout.nodes
     )
-    places = {id(node): k for k, node in enumerate(layout.nodes)}
+    node_indices = {id(node): k for k, node in enumerate(layout.nodes)}
     lines = tuple(
         Line(
-            places[id(link.reference)],
-            places[id(link.prediction)],
+            node_indices[id(link.reference)],
+            node_indices[id(link.prediction)],
             decimal(link.dice),
             round(width_of(link.dice), 2),
             link.merged,
@@ -394,8 +400,8 @@ def _drawing(
         )
         for link in layout.links
     )
-    height = ABOVE + ROW * layout.rows
+    height = HEADING_HEIGHT + ROW_HEIGHT * layout.rows
     merged = any(line.merged for line in lines)
-    printed = layout.rows <= PRINTED
+    printed = layout.rows <= MAX_PRINTED_ROWS
     units = words if comparison.pixel_volume is None else ("mL", "mL")
     return Drawing(dots, lines, height, merged, layout.apart, printed, units, words.one)

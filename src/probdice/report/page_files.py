@@ -20,8 +20,17 @@ if TYPE_CHECKING:
 
 __all__ = ["write_comparison"]
 
-ALWAYS = ("numbers", "unpacking", "saving", "selection", "dice_plot", "diagram", "tables", "export")
-WITH_IMAGES = ("pixels", "painting", "contours", "places", "frames", "panel_export", "viewer")
+BASE_SCRIPTS = (
+    "numbers",
+    "unpacking",
+    "saving",
+    "selection",
+    "dice_plot",
+    "diagram",
+    "tables",
+    "export",
+)
+IMAGE_SCRIPTS = ("pixels", "painting", "contours", "places", "frames", "panel_export", "viewer")
 
 
 def write_comparison(
@@ -35,12 +44,12 @@ def write_comparison(
     words: Words = "python",
     command: str = "",
     links: Sequence[PageLink] = (),
-    alone: bool = False,
+    has_lock: bool = False,
     every_surface: bool = True,
 ) -> None:
     """Write the page.
 
-    The notice is shown before the notes. For `alone`, see `atomic_files.replacing`. `image`
+    The notice is shown before the notes. For `has_lock`, see `atomic_files.replacing`. `image`
     contains one or more images to show under the segmentations. `surface` contains one or more
     surfaces, each of which must belong to the comparison unless `every_surface` is False. `links`
     contains links to other pages of an evaluation.
@@ -52,8 +61,8 @@ def write_comparison(
     page = page_of(
         comparison, title, notice, words, layers, command, surfaces, every_surface=every_surface
     )
-    names = (*ALWAYS, *(WITH_IMAGES if page.viewer else ()), "paper")
+    names = (*BASE_SCRIPTS, *(IMAGE_SCRIPTS if page.viewer else ()), "paper")
     scripts = tuple(f"assets/{name}.js" for name in names)
     values = {"page": page, "links": links}
     text = render("comparison.html", values, style="assets/page.css", scripts=scripts)
-    write_page(path, text, alone=alone)
+    write_page(path, text, has_lock=has_lock)

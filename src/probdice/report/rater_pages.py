@@ -13,7 +13,12 @@ import numpy as np
 from probdice.data.pixel_words import PixelWords, pixel_words
 from probdice.errors import Words, as_words, in_words
 from probdice.method.region_labels import listed
-from probdice.metrics.verdict import AGREEING, DETERMINED, GOOD, overlap_in_words
+from probdice.metrics.verdict import (
+    HIGH_ADJUSTED_SCORE,
+    HIGH_DICE,
+    HIGH_EXPLAINED_SHARE,
+    overlap_in_words,
+)
 from probdice.pictures.rater_plots import region_colours
 from probdice.report.encoding import shortened
 from probdice.report.facts import volume
@@ -37,10 +42,11 @@ if TYPE_CHECKING:
 
 __all__ = ["RatersPage", "raters_page", "write_consensus"]
 
-LISTED = 200  # largest number of common regions in the table
-NAMED = 6  # largest number of raters that the subtitle names
+MAX_TABLE_ROWS = 200  # largest number of common regions in the table
+MAX_NAMED_RATERS = 6  # largest number of raters that the subtitle names
 MATRIX_DIGITS = 3
-APART = 0.05  # smallest range of scores for which the verdict names the rater who agrees least
+# Smallest range of scores for which the verdict names the rater who agrees least.
+MIN_SCORE_RANGE = 0.05
 ABSENT = "not used"  # remark on a region that a rater does not have
 
 
@@ -114,7 +120,7 @@ def raters_page(
         (layer,) = background_images_of(consensus.images, consensus.options, [image])
     geometry = consensus.segmentation.geometry
     on_grid = geometry is None or geometry.on_grid
-    channels = list(agreement.worst_first[:LISTED])
+    channels = list(agreement.worst_first[:MAX_TABLE_ROWS])
     regions = tuple(agreement.regions[k] for k in channels)
     weakest = next((one for one in regions[:1] if one.rater_count > 1 and not one.faint), None)
     words_for_pixels = pixel_words(consensus.segmentation)
@@ -141,13 +147,13 @@ def raters_page(
 def _subtitle(consensus: Consensus) -> str:
     """Return a line that describes the raters, the common regions and the image."""
     names = display_names(consensus.names)
-    tail = [f"and {len(names) - NAMED} more"] if len(names) > NAMED else []
+    tail = [f"and {len(names) - MAX_NAMED_RATERS} more"] if len(names) > MAX_NAMED_RATERS else []
     size = " × ".join(str(n) for n in consensus.segmentation.shape)
     regions = f"{len(consensus.segmentation.regions)} regions"
     words = pixel_words(consensus.segmentation)
     return (
-        f"{', '.join([*names[:NAMED], *tail])}: {regions}, {volume(consensus.pixels)} {words.many} "
-        f"of a {size} image"
+        f"{', '.join([*names[:MAX_NAMED_RATERS], *tail])}: {regions}, {volume(consensus.pixels)} "
+        f"{words.many} of a {size} image"
     )
 
 
@@ -184,7 +190,7 @@ def _verdict(
     if len(ranking) > 2:
         (lowest, least), (highest, _) = ranking[0], ranking[-1]
         low, high = decimal(lowest, 2), decimal(highest, 2)
-        if highest - lowest >= APART:
+        if highest - lowest >= MIN_SCORE_RANGE:
             parts.append(f"{least} agrees least with the other raters (adjusted score {low})")
         else:
             scores = f"adjusted score {low}" if low == high else f"adjusted scores {low} to {high}"
@@ -201,10 +207,10 @@ def _overlap(agreement: Agreement, words: PixelWords) -> list[str]:
         mean += f", {decimal(shared, 2)} without regions that only one rater has"
     overlap = f"{overlap_in_words(dice)} between raters ({mean})"
     adjusted, explained = agreement.mean_adjusted_score, agreement.mean_explained
-    if dice < GOOD and adjusted >= AGREEING:
+    if dice < HIGH_DICE and adjusted >= HIGH_ADJUSTED_SCORE:
         agreeing = f"but most {words.many} agree (adjusted score {decimal(adjusted, 2)})"
         return [f"{overlap}, {agreeing}"]
-    if dice < GOOD and explained >= DETERMINED:
+    if dice < HIGH_DICE and explained >= HIGH_EXPLAINED_SHARE:
         share = percent(explained, 0)
         return [overlap, f"the same regions, split differently ({share} explained)"]
     return [overlap]
@@ -222,13 +228,13 @@ def _tiles(agreement: Agreement, weakest: RegionAgreement | None) -> tuple[Figur
         count = f"{weakest.rater_count} of {len(agreement.names)} raters"
         region = f"{_name_in_text(weakest)}, {count}"
     counted = [one for one in agreement.regions if not one.faint]
-    alone, total = sum(one.rater_count == 1 for one in counted), len(counted)
+    unshared, total = sum(one.rater_count == 1 for one in counted), len(counted)
     return (
         Figure(name.capitalize().replace("dice", "Dice"), decimal(dice), about),
         Figure("Adjusted score", decimal(agreement.mean_adjusted_score), "0 is chance level"),
         Figure("Explained", decimal(agreement.mean_explained), "of one rater by another"),
         Figure("Worst region", decimal(None if weakest is None else weakest.mean_dice), region),
-        Figure("Only one rater", str(alone), f"of {total} regions, with Dice 0"),
+        Figure("Only one rater", str(unshared), f"of {total} regions, with Dice 0"),
     )
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["OutlinedRater", "RaterSlices", "display_names", "rater_slices"]
 
-MOST = 2**20  # largest number of pixels per layer
+MAX_LAYER_PIXELS = 2**20  # largest number of pixels per layer
 
 Parts = Iterable[tuple[tuple[slice, ...], NDArray[Any]]]
 
@@ -66,7 +66,7 @@ def rater_slices(
     The first slice shown is the slice with the most disagreement at the pixels of the first of
     these regions or, if the raters agree there, at all pixels.
     """
-    stack = stack_of(consensus.segmentation, MOST)
+    stack = stack_of(consensus.segmentation, MAX_LAYER_PIXELS)
     shape, ranges = consensus.segmentation.shape, stack.ranges
     full_image = (slice(None),) * len(shape)
     probabilities = consensus.probabilities
@@ -153,8 +153,8 @@ def _selected_pixels(
         for piece, n, indices in zip(part, shape, ranges, strict=True):
             extent = range(n)[piece]
             coordinates = np.array(indices)
-            places = np.flatnonzero((coordinates >= extent.start) & (coordinates < extent.stop))
-            targets.append(places)
-            sources.append(coordinates[places] - extent.start)
+            positions = np.flatnonzero((coordinates >= extent.start) & (coordinates < extent.stop))
+            targets.append(positions)
+            sources.append(coordinates[positions] - extent.start)
         result[np.ix_(*targets)] = values[np.ix_(*sources)]
     return result

@@ -69,10 +69,10 @@ def render(
     return page.render({**values, "policy": "; ".join(policy), "style": css, "scripts": code})
 
 
-def write_page(path: Path, text: str, *, alone: bool = False) -> None:
-    """Write a page completely or not at all. For `alone`, see `atomic_files.replacing`."""
+def write_page(path: Path, text: str, *, has_lock: bool = False) -> None:
+    """Write a page completely or not at all. For `has_lock`, see `atomic_files.replacing`."""
     try:
-        with replacing(path, alone=alone) as partial:
+        with replacing(path, has_lock=has_lock) as partial:
             # File names that are not valid text contain lone surrogates, which cannot be encoded.
             partial.write_text(text, encoding="utf-8", errors="replace", newline="\n")
     except InputError as error:

@@ -41,10 +41,10 @@ if TYPE_CHECKING:
 
 __all__ = ["CaseSlices", "MethodPanel", "PageLink", "write_side_by_side"]
 
-MOST_LABELS = 2**21  # largest number of pixels per layer of label maps
-MOST_PROBABILITIES = 2**19  # the same if a side has probabilities
+MAX_LABEL_LAYER_PIXELS = 2**21  # largest number of pixels per layer of label maps
+MAX_PROBABILITY_LAYER_PIXELS = 2**19  # the same if a side has probabilities
 UNMATCHED = "#4D4D4D"  # colour of unmatched prediction regions
-NAMED = 16  # largest number of regions in the legend
+MAX_LEGEND_REGIONS = 16  # largest number of regions in the legend
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,9 @@ class CaseSlices:
         number = len(self.panels)
         crisp = comparison.overlap.crisp
         reference = images_of(comparison).reference
-        stack = self._stack or stack_of(reference, MOST_LABELS if crisp else MOST_PROBABILITIES)
+        stack = self._stack or stack_of(
+            reference, MAX_LABEL_LAYER_PIXELS if crisp else MAX_PROBABILITY_LAYER_PIXELS
+        )
         view = look(comparison, stack.ranges)
         if self._stack is None:
             self._start(comparison, stack, view)
@@ -127,7 +129,9 @@ class CaseSlices:
             if number != background and not group.faint
         }
         largest_first = sorted(names, key=lambda name: -names[name][0])
-        self.legend = {name: names[name][1] for name in names if name in largest_first[:NAMED]}
+        self.legend = {
+            name: names[name][1] for name in names if name in largest_first[:MAX_LEGEND_REGIONS]
+        }
         self.unnamed = len(names) - len(self.legend)
 
     def _extend_frame(self, comparison: Comparison, stack: Stack, view: View) -> None:
@@ -196,7 +200,7 @@ def write_side_by_side(
         extra_styles=("assets/evaluation.css",),
         scripts=(*SLICE_SCRIPTS, "assets/paper.js") if slices.panels else (),
     )
-    write_page(path, text, alone=True)
+    write_page(path, text, has_lock=True)
 
 
 def _regions(stack: Stack, view: View, side: Side, colours: list[str]) -> dict[str, Any]:
@@ -244,12 +248,14 @@ def _panel(method: str, comparison: Comparison, number: int) -> MethodPanel:
 
 def _verdict(panels: Sequence[MethodPanel]) -> str:
     """Return sentences about the methods with the highest and the lowest Dice."""
-    ranked = sorted((one for one in panels if not isnan(one.dice)), key=lambda one: -one.dice)
+    ranked = sorted(
+        (panel for panel in panels if not isnan(panel.dice)), key=lambda panel: -panel.dice
+    )
     if not ranked:
         return ""
     texts = [
-        f"“{one.name}” ({decimal(one.dice, 2)}, {overlap_in_words(one.dice).lower()})"
-        for one in (ranked[0], ranked[-1])
+        f"“{panel.name}” ({decimal(panel.dice, 2)}, {overlap_in_words(panel.dice).lower()})"
+        for panel in (ranked[0], ranked[-1])
     ]
     name = ranked[0].dice_name
     worst = f"; worst region: {ranked[-1].worst}" if ranked[-1].worst else ""

@@ -32,11 +32,11 @@ __all__ = [
     "stack_of",
 ]
 
-OUTSIDE = 255  # value of pixels that are not compared, in layers of fractions
+OUTSIDE_VALUE = 255  # value of pixels that are not compared, in layers of fractions
 WINDOW = (0.5, 99.5)  # percentiles of an image that are shown as black and white
 SLICE_SCRIPTS = ("assets/unpacking.js", "assets/slices.js")  # scripts of pages with slices
 MARGIN = 0.03  # margin around the foreground, as a share of its size, in addition to one pixel
-FLAT = 0.15  # height of a single row of pixels, relative to its width
+FLAT_ASPECT = 0.15  # height of a single row of pixels, relative to its width
 
 
 @dataclass(frozen=True)
@@ -73,17 +73,17 @@ class Stack:
         """
         plane, axes = self.plane, len(self.ranges)
         across = plane.across(axes)
-        places = np.stack(
+        positions = np.stack(
             np.meshgrid(*(np.array(self.ranges[axis]) for axis in across), indexing="ij"), axis=-1
         ).reshape(-1, len(across)) if across else np.empty((1, 0), int)  # fmt: skip
         height, width = (
             len(self.ranges[axis]) if axis >= 0 else 1 for axis in (plane.rows, plane.columns)
         )
         steps = [self.ranges[axis].step if axis >= 0 else 1 for axis in (plane.rows, plane.columns)]
-        aspect = plane.aspect * steps[0] / steps[1] if plane.rows >= 0 else FLAT * width
+        aspect = plane.aspect * steps[0] / steps[1] if plane.rows >= 0 else FLAT_ASPECT * width
         names = [
             f"{plane.name} slice {', '.join(map(str, index))}" if across else ""
-            for index in places.tolist()
+            for index in positions.tolist()
         ]
         return {
             "width": width,
@@ -104,11 +104,11 @@ class Stack:
         return f"The images show at least every {ordinal(max(steps))} {word} along each axis."
 
 
-def stack_of(segmentation: Segmentation, most: int) -> Stack:
-    """Return slices with at most `most` pixels in total, in the plane with the smallest pixels."""
+def stack_of(segmentation: Segmentation, max_pixels: int) -> Stack:
+    """Return slices with at most `max_pixels` pixels, in the plane with the smallest pixels."""
     shape, geometry = segmentation.shape, segmentation.geometry
     plane = finest(planes_of(len(shape), geometry), shape, geometry)
-    return Stack(plane, every_nth(shape, most))
+    return Stack(plane, every_nth(shape, max_pixels))
 
 
 def frame_of(foreground: NDArray[np.bool_]) -> list[list[int]]:
@@ -126,8 +126,8 @@ def frame_of(foreground: NDArray[np.bool_]) -> list[list[int]]:
     frame = []
     for axis, size in enumerate(foreground.shape):
         other_axes = tuple(k for k in range(foreground.ndim) if k != axis)
-        places = np.flatnonzero(foreground.any(axis=other_axes))
-        first, last = (int(places[0]), int(places[-1])) if places.size else (0, size - 1)
+        positions = np.flatnonzero(foreground.any(axis=other_axes))
+        first, last = (int(positions[0]), int(positions[-1])) if positions.size else (0, size - 1)
         margin = 1 + round(MARGIN * (last - first))
         frame.append([max(first - margin, 0), min(last + margin, size - 1)])
     return frame
@@ -147,8 +147,8 @@ def region_layer(
 
 def fraction_layer(stack: Stack, values: NDArray[np.floating[Any]], ramp: str) -> dict[str, Any]:
     """Return values from 0 to 1 and the name of a colour ramp. NaN means outside the mask."""
-    levels = np.rint(np.clip(values, 0, 1) * (OUTSIDE - 1))
-    stored_levels = np.where(np.isnan(values), OUTSIDE, np.nan_to_num(levels)).astype("u1")
+    levels = np.rint(np.clip(values, 0, 1) * (OUTSIDE_VALUE - 1))
+    stored_levels = np.where(np.isnan(values), OUTSIDE_VALUE, np.nan_to_num(levels)).astype("u1")
     return {"values": encoded(stack.drawn(stored_levels), level=6), "ramp": ramp}
 
 

@@ -22,7 +22,7 @@ from probdice.pictures.views import images_of, look
 
 if TYPE_CHECKING:
     from probdice.comparison.result import Comparison
-    from probdice.engine.pair import Images
+    from probdice.engine.pair import SegmentationPair
     from probdice.pictures.colours import Colours
 
 __all__ = ["SurfacePicture", "check_surfaces", "pictures_on", "vertex_space_of"]
@@ -38,14 +38,14 @@ class SurfacePicture:
     address: str
 
 
-def vertex_space_of(images: Images | None) -> VertexSpace | None:
+def vertex_space_of(images: SegmentationPair | None) -> VertexSpace | None:
     """Return the vertices of a comparison; None if its images are missing or on a grid."""
     geometry = None if images is None else images.reference.geometry
     return geometry if isinstance(geometry, VertexSpace) else None
 
 
 def check_surfaces(
-    images: Images, surfaces: Sequence[Surface], *, every: bool = True
+    images: SegmentationPair, surfaces: Sequence[Surface], *, every: bool = True
 ) -> tuple[VertexSpace, list[tuple[int, Surface]]]:
     """Return the vertices of a comparison, and pairs of a structure's index and its surface.
 

@@ -35,7 +35,7 @@ Floats = NDArray[Any]  # float32 or float64, as in the segmentation
 ValuesAndLabels = tuple[Floats, tuple[Label, ...]]  # probabilities and the labels of their regions
 
 SMOOTHNESS = 1 / 10  # width of the filter of a deformation, as a fraction of the image size
-TINY = np.finfo(np.float32).tiny
+MIN_DIVISOR = np.finfo(np.float32).tiny
 
 
 class Degradation(Protocol):
@@ -103,10 +103,10 @@ float32)
         field = np.stack(
             [ndimage.gaussian_filter(rng.normal(size=shape), sigmas, mode="reflect") for _ in shape]
         )
-        field *= strength / max(np.sqrt((field**2).sum(axis=0)).max(), TINY)
-        places = np.indices(shape) + field
+        field *= strength / max(np.sqrt((field**2).sum(axis=0)).max(), MIN_DIVISOR)
+        coordinates = np.indices(shape) + field
         for channel in values:
-            channel[...] = ndimage.map_coordinates(channel, places, order=1, mode="nearest")
+            channel[...] = ndimage.map_coordinates(channel, coordinates, order=1, mode="nearest")
         return values
 
     return _with_values(segmentation, strength, change)
@@ -397,12 +397,14 @@ def _shares(other_values: Floats) -> Floats:
 
 def _half(values: Floats, rng: np.random.Generator) -> Floats:
     """Return a soft step from 0 to 1 across a random plane through the centre of a region."""
-    places = np.indices(values.shape)
-    weight = max(float(values.sum(dtype=np.float64)), float(TINY))
-    middle = [(place * values).sum(dtype=np.float64) / weight for place in places]
+    coordinates = np.indices(values.shape)
+    weight = max(float(values.sum(dtype=np.float64)), float(MIN_DIVISOR))
+    middle = [(coordinate * values).sum(dtype=np.float64) / weight for coordinate in coordinates]
     normal = rng.normal(size=values.ndim)
     normal /= np.linalg.norm(normal)
-    distance = sum(n * (place - m) for n, place, m in zip(normal, places, middle, strict=True))
+    distance = sum(
+        n * (coordinate - m) for n, coordinate, m in zip(normal, coordinates, middle, strict=True)
+    )
     return np.asarray(1 / (1 + np.exp(-np.clip(distance, -8, 8))), values.dtype)
 
 

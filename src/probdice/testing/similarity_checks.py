@@ -14,8 +14,8 @@ __all__ = ["check_similarity"]
 
 Floats = NDArray[np.float64]
 VECTORS = 500
-EXACT = 1e-12
-SAME = 1e-9  # largest difference between two computations of the same number
+EXACT_TOLERANCE = 1e-12
+EQUALITY_TOLERANCE = 1e-9  # largest difference between two computations of the same number
 
 
 def check_similarity(similarity: Similarity) -> None:
@@ -67,7 +67,8 @@ def check_similarity(similarity: Similarity) -> None:
     loss_sum = _loss(similarity, p, empty) + _loss(similarity, empty, q)
     both_present = (p[0] > 0) & (q[0] > 0)
     _require("1 − f is at most the sum of the losses against an empty region", p, q,
-             (_loss(similarity, p, q) <= loss_sum + SAME) | ~both_present)  # fmt: skip
+             (_loss(similarity, p, q) <= loss_sum + EQUALITY_TOLERANCE)
+             | ~both_present)  # fmt: skip
     _check_comparison(similarity, rng)
     content = json.loads(json.dumps(similarity.to_dict()))
     if similarity_from_dict(content) != similarity:
@@ -95,10 +96,10 @@ def _check_values(similarity: Similarity, p: Floats, q: Floats) -> None:
             f"f of vectors of shape {p.shape} has shape {f.shape}, expected {p.shape[1:]}"
         )
     _require("f lies between 0 and 1", p, q, (f >= 0) & (f <= 1))
-    _require("f of equal vectors is 1", p, p, np.abs(_loss(similarity, p, p)) <= EXACT)
-    _require("f is symmetric", p, q, np.abs(f - similarity(q, p, axis=0)) <= EXACT)
+    _require("f of equal vectors is 1", p, p, np.abs(_loss(similarity, p, p)) <= EXACT_TOLERANCE)
+    _require("f is symmetric", p, q, np.abs(f - similarity(q, p, axis=0)) <= EXACT_TOLERANCE)
     along_last = np.asarray(similarity(p.T, q.T, axis=-1))
-    _require("f respects the argument axis", p, q, np.abs(f - along_last) <= EXACT)
+    _require("f respects the argument axis", p, q, np.abs(f - along_last) <= EXACT_TOLERANCE)
 
 
 def _check_invariances(
@@ -106,11 +107,19 @@ def _check_invariances(
 ) -> None:
     f = np.asarray(similarity(p, q, axis=0))
     shuffled_f = np.asarray(similarity(p[order], q[order], axis=0))
-    _require("f does not depend on the order of regions", p, q, np.abs(f - shuffled_f) <= SAME)
+    _require(
+        "f does not depend on the order of regions",
+        p,
+        q,
+        np.abs(f - shuffled_f) <= EQUALITY_TOLERANCE,
+    )
     padded_p, padded_q = (np.insert(side, 1, 0.0, axis=0) for side in (p, q))
     padded_f = np.asarray(similarity(padded_p, padded_q, axis=0))
     _require(
-        "a region that is 0 on both sides does not change f", p, q, np.abs(f - padded_f) <= SAME
+        "a region that is 0 on both sides does not change f",
+        p,
+        q,
+        np.abs(f - padded_f) <= EQUALITY_TOLERANCE,
     )
 
 
@@ -121,7 +130,7 @@ def _check_certain_vectors(similarity: Similarity, regions: int) -> None:
         raise AssertionError(f"disagreement must be above 0 and at most 1, found {expected}")
     for i, j in combinations(range(regions), 2):
         p, q = certain[:, [i]], certain[:, [j]]
-        is_expected = np.abs(_loss(similarity, p, q) - expected) <= SAME
+        is_expected = np.abs(_loss(similarity, p, q) - expected) <= EQUALITY_TOLERANCE
         _require(f"different certain vectors have 1 − f = {expected:g}", p, q, is_expected)
 
 
@@ -130,9 +139,9 @@ def _check_comparison(similarity: Similarity, rng: np.random.Generator) -> None:
     expected = float(np.mean(np.asarray(similarity(p, q, axis=0))))
     for workers in (1, 2):
         score = compare(p, q, similarity=similarity, match="labels", workers=workers).score
-        if abs(score - expected) > SAME:
+        if abs(score - expected) > EQUALITY_TOLERANCE:
             raise AssertionError(f"compare returns {score}, but the mean of f is {expected}")
-    if compare(p, p, similarity=similarity).score < 1 - SAME:
+    if compare(p, p, similarity=similarity).score < 1 - EQUALITY_TOLERANCE:
         raise AssertionError("the score of a segmentation compared with itself is below 1")
 
 

@@ -8,16 +8,16 @@ from probdice.errors import MissingExtraError
 if TYPE_CHECKING:
     import pandas
 
-__all__ = ["aligned", "data_frame"]
+__all__ = ["aligned_columns", "data_frame"]
 
 
-def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+def aligned_columns(rows: Sequence[Sequence[str]]) -> list[str]:
     """Return one line per row, with right-aligned columns.
 
     Examples
     --------
-    >>> from probdice.text.table_output import aligned
-    >>> aligned([("name", "Dice"), ("left kidney", "0.9")])
+    >>> from probdice.text.table_output import aligned_columns
+    >>> aligned_columns([("name", "Dice"), ("left kidney", "0.9")])
     ['       name  Dice', 'left kidney   0.9']
     """
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]

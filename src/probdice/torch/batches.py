@@ -32,7 +32,8 @@ __all__ = [
 Activation = Literal["softmax", "sigmoid", None]  # None: the values are probabilities
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
-ROUGH = 2.0**-8  # largest deviation of a sum from 1 that is attributed to rounding in bfloat16
+# Largest deviation of a sum from 1 that is attributed to rounding in bfloat16.
+BFLOAT16_TOLERANCE = 2.0**-8
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,7 +180,7 @@ def check_mask(mask: object, shape: Sequence[int]) -> Tensor:
 def renormalise(values: Tensor) -> Tensor:
     """Divide the probabilities of each pixel by their sum if it is 1 within bfloat16 rounding."""
     total = values.sum(dim=1, keepdim=True)
-    return torch.where((total - 1).abs() <= ROUGH, values / total, values)
+    return torch.where((total - 1).abs() <= BFLOAT16_TOLERANCE, values / total, values)
 
 
 def check_alike(preds: Batch, target: Batch) -> None:

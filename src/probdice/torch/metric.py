@@ -15,7 +15,7 @@ from probdice.comparison.result import Comparison
 from probdice.data.segmentation import several_labels
 from probdice.errors import InputError, Option, TooLargeError
 from probdice.method.merging import Merging
-from probdice.method.overlap import LARGEST_TABLE
+from probdice.method.overlap import MAX_TABLE_PAIRS
 from probdice.method.region_labels import Label
 from probdice.method.similarity import Similarity
 from probdice.options import CompareOptions, GivenBackground, Match
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 __all__ = ["RegionDice"]
 
-Correspondence = Literal["set", "image"]
+CorrespondenceScope = Literal["set", "image"]
 
 
 class RegionDice(Metric):
@@ -168,7 +168,7 @@ class RegionDice(Metric):
         similarity: str | Similarity = "absolute",
         match: Match = "overlap",
         merge: Merging = "none",
-        correspondence: Correspondence = "set",
+        correspondence: CorrespondenceScope = "set",
         ignore_index: Iterable[int] | int | None = None,
         background: GivenBackground = None,
         names: Sequence[str] | None = None,
@@ -181,7 +181,7 @@ class RegionDice(Metric):
             number_of_regions(num_classes, "num_classes"),
             number_of_regions(num_clusters, "num_clusters"),
         )
-        if self.regions[0] * self.regions[1] > LARGEST_TABLE:
+        if self.regions[0] * self.regions[1] > MAX_TABLE_PAIRS:
             raise TooLargeError(
                 f"a table of {self.regions[0]} × {self.regions[1]} regions does not fit in memory"
             )
@@ -193,7 +193,7 @@ class RegionDice(Metric):
         self.options = CompareOptions.of(
             similarity=similarity, match=match, merge=merge, background=self.background
         )
-        self.correspondence = one_of(Correspondence, correspondence, "correspondence")
+        self.correspondence = one_of(CorrespondenceScope, correspondence, "correspondence")
         if correspondence == "set" and not self.options.similarity.separable:
             raise InputError(
                 f"similarity {self.options.similarity.name} requires the pixels of every image, "

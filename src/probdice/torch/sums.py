@@ -15,8 +15,8 @@ from torch import Tensor
 from probdice.data.segmentation import Segmentation
 from probdice.engine.blocks import Blocks
 from probdice.engine.executors import run_pass
-from probdice.engine.overlap_pass import Checked, labels_overlap, overlap_pass
-from probdice.engine.pair import Images
+from probdice.engine.overlap_pass import CheckedOverlap, labels_overlap, overlap_pass
+from probdice.engine.pair import SegmentationPair
 from probdice.method.overlap import Overlap, Pairs, Regions
 from probdice.method.region_labels import Label
 from probdice.method.sides import Both
@@ -125,8 +125,10 @@ def sums_of(preds: Batch, target: Batch, mask: Tensor | None = None) -> Sums:
         volumes[-1][keys] = regions.volumes[is_occupied]
         likeliest[-1][keys] = (regions.volumes if pixels is None else pixels)[is_occupied]
     savings = np.zeros((target.regions, preds.regions))
-    meeting = overlap.meeting
-    savings[sides[0].keys[meeting.rows], sides[1].keys[meeting.columns]] = meeting.savings
+    overlapping = overlap.pairs
+    savings[sides[0].keys[overlapping.rows], sides[1].keys[overlapping.columns]] = (
+        overlapping.savings
+    )
     arrays = (*volumes, *likeliest, savings)
     return Sums(torch.tensor(overlap.pixels), *map(torch.from_numpy, arrays))
 
@@ -139,18 +141,20 @@ def overlap_of(
         p, q = (side.values.reshape(-1).numpy() for side in (target, preds))
         if not p.size:
             return None
-        result = Checked(labels_overlap(Both({}, {}), p, q, similarity))
+        result = CheckedOverlap(labels_overlap(Both({}, {}), p, q, similarity))
     else:
         images = images_of(preds, target, mask)
         # The rows of one image are contiguous; a block of several images would be copied.
         block_pixels = max(prod(target.shape), FEW_PIXELS)
-        blocks = Blocks(images.reference, images.prediction, mask=images.mask, most=block_pixels)
+        blocks = Blocks(
+            images.reference, images.prediction, mask=images.mask, max_pixels=block_pixels
+        )
         if not blocks.blocks:
             return None
         result = run_pass(overlap_pass(similarity), blocks, torch.get_num_threads())
         for side, fault in zip((target, preds), result.faults, strict=True):
             if fault is not None:
-                reject(side, fault, *blocks.place(fault.first))
+                reject(side, fault, *blocks.position_of(fault.first))
     overlap = result.overlap
     for side, regions in ((target, overlap.reference), (preds, overlap.prediction)):
         occupied_keys = regions.keys[regions.volumes > 0]
@@ -164,11 +168,11 @@ def images_of(
     target: Batch,
     mask: Tensor | None,
     names: tuple[Sequence[Label], Sequence[Label]] = ((), ()),
-) -> Images:
+) -> SegmentationPair:
     """Return both sides of a batch as images whose first axis is the batch axis."""
     reference, prediction = _segmentation(target, names[0]), _segmentation(preds, names[1])
     array = None if mask is None else mask.cpu().numpy()
-    return Images(reference, prediction, array, torch.get_num_threads())
+    return SegmentationPair(reference, prediction, array, torch.get_num_threads())
 
 
 def _segmentation(batch: Batch, names: Sequence[Label]) -> Segmentation:
@@ -225,9 +229,9 @@ def _likeliest(side: Batch, inside: Tensor) -> Tensor:
 
     A pixel with a tie is counted for every tied region.
     """
-    from probdice.engine.kernels.rows import TIED
+    from probdice.engine.kernels.rows import TIE_TOLERANCE
 
     if side.crisp:
         return _volumes(side, inside).to(torch.int64)
-    is_tied = side.values.amax(dim=1, keepdim=True) - side.values <= TIED
+    is_tied = side.values.amax(dim=1, keepdim=True) - side.values <= TIE_TOLERANCE
     return (is_tied & inside[:, None]).sum(dim=(0, 2))

@@ -8,7 +8,7 @@ import numpy as np
 
 from probdice.compiler.jit import inner, kernel, smaller
 from probdice.engine.kernels.rows import (
-    SHORT,
+    FLOAT32_SUM_LENGTH,
     Indices,
     Rows,
     Sums,
@@ -84,9 +84,9 @@ def difference(p: Rows, q: Rows) -> float:
     """Return the sum of |p − q| over the pixels of two rows."""
     size = np.uint64(p.size)
     total = 0.0
-    for start in range(np.uint64(0), size, SHORT):
+    for start in range(np.uint64(0), size, FLOAT32_SUM_LENGTH):
         short = p.dtype.type(0)
-        for k in range(start, min(start + SHORT, size)):
+        for k in range(start, min(start + FLOAT32_SUM_LENGTH, size)):
             short += abs(p[k] - q[k])
         total += short
     return total

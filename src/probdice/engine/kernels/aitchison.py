@@ -15,9 +15,9 @@ import numpy as np
 
 from probdice.compiler.jit import alike, inner, kernel
 from probdice.engine.kernels.absolute import difference
-from probdice.engine.kernels.logarithms import CERTAIN, log_ratio, log_ratio_positive, logit
+from probdice.engine.kernels.logarithms import CERTAIN_LOGIT, log_ratio, log_ratio_positive, logit
 from probdice.engine.kernels.rows import (
-    SHORT,
+    FLOAT32_SUM_LENGTH,
     Indices,
     Rows,
     Sums,
@@ -244,9 +244,9 @@ def _savings_floor(
         for b in range(q_count):
             q_logit, q_alone = q[b], q_alones[b]
             total = 0.0
-            for start in range(np.uint64(0), np.uint64(size), SHORT):
+            for start in range(np.uint64(0), np.uint64(size), FLOAT32_SUM_LENGTH):
                 short = none
-                for k in range(start, min(start + SHORT, np.uint64(size))):
+                for k in range(start, min(start + FLOAT32_SUM_LENGTH, np.uint64(size))):
                     f = one / (one + unit * abs(p_logit[k] - q_logit[k]))
                     short += max(p_alone[k] + (q_alone[k] - (one - f)), none)
                 total += short
@@ -263,9 +263,9 @@ def _loss(p: Rows, p_at: int, q: Rows, q_at: int, size: int, floor: float) -> fl
     q_logit, q_absent = q[2 * q_at], q[2 * q_at + 1]
     unit, one, none = p.dtype.type(UNIT), p.dtype.type(1), p.dtype.type(0)
     total = 0.0
-    for start in range(np.uint64(0), np.uint64(size), SHORT):
+    for start in range(np.uint64(0), np.uint64(size), FLOAT32_SUM_LENGTH):
         lost = none
-        for k in range(start, min(start + SHORT, np.uint64(size))):
+        for k in range(start, min(start + FLOAT32_SUM_LENGTH, np.uint64(size))):
             d = unit * abs(p_logit[k] - q_logit[k])
             both = floor > 0 and p_absent[k] * q_absent[k] > none
             lost += none if both else d / (one + d)
@@ -401,7 +401,7 @@ def pixels(
         step_f = f[done : done + step]
         for k in range(step):
             d = np.sqrt(square[k]) * real(math.log(2))
-            certain = far[k] >= real(CERTAIN)
+            certain = far[k] >= real(CERTAIN_LOGIT)
             step_f[k] = real(0) if certain else real(1) / (real(1) + d)
             infinite += certain
             square[k] = real(1) if certain else d / (real(1) + d)

@@ -8,7 +8,7 @@ from probdice.compiler.jit import kernel
 __all__ = ["expected_information"]
 
 Integers = NDArray[np.int64]
-NEGLIGIBLE = 1e-20  # terms below this fraction of the largest term do not change a float64 sum
+MIN_TERM_RATIO = 1e-20  # terms below this fraction of the largest term do not change a float64 sum
 
 
 @kernel
@@ -37,14 +37,14 @@ def expected_information(
             scale = pixels / (a * b)
             mass, information = 0.0, 0.0
             n, share = likeliest, 1.0
-            while n <= most and share > NEGLIGIBLE:
+            while n <= most and share > MIN_TERM_RATIO:
                 mass += share
                 if n > 0:
                     information += share * n * np.log(n * scale)
                 share *= (a - n) * (b - n) / ((n + 1) * (pixels - a - b + n + 1))
                 n += 1
             n, share = likeliest, 1.0
-            while n > least and share > NEGLIGIBLE:
+            while n > least and share > MIN_TERM_RATIO:
                 share *= n * (pixels - a - b + n) / ((a - n + 1) * (b - n + 1))
                 n -= 1
                 mass += share

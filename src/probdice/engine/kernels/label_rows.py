@@ -9,9 +9,9 @@ from probdice.compiler.jit import inner, kernel
 from probdice.engine.kernels import absolute, aitchison
 from probdice.engine.kernels.aitchison import UNIT
 from probdice.engine.kernels.labels import Codes, run_end
-from probdice.engine.kernels.logarithms import CERTAIN, log_ratio
+from probdice.engine.kernels.logarithms import CERTAIN_LOGIT, log_ratio
 from probdice.engine.kernels.rows import (
-    SHORT,
+    FLOAT32_SUM_LENGTH,
     Indices,
     Rows,
     Sums,
@@ -21,7 +21,7 @@ from probdice.engine.kernels.rows import (
     volume,
 )
 
-LONGEST = int(SHORT)  # number of pixels of a run that are summed at once
+MAX_RUN_LENGTH = int(FLOAT32_SUM_LENGTH)  # number of pixels of a run that are summed at once
 
 
 @kernel
@@ -110,7 +110,7 @@ def _certain_savings(a: Rows, b: Rows, floor: float, saved: Rows) -> float:
     """
     real = a.dtype.type
     one, none, unit, half = real(1), real(0), real(UNIT), real(0.5)
-    certain = real(-math.log2(floor) if floor > 0 else CERTAIN)
+    certain = real(-math.log2(floor) if floor > 0 else CERTAIN_LOGIT)
     apart = real(2) * certain * unit
     apart = apart / (one + apart)  # the loss of (1, 0) against (0, 1)
     logits = np.empty(a.size, a.dtype)
@@ -144,14 +144,14 @@ def group_sums(codes: Codes, q: Rows, q_start: int, into: Sums) -> None:
 def _runs(codes: Codes, bounds: Indices, counts: NDArray[np.int64]) -> int:
     """Write the starts of runs of equal codes, and the end of the last run.
 
-    Return the number of runs. Runs longer than `LONGEST` pixels are divided. The number of pixels
-    of each code is added to `counts`.
+    Return the number of runs. Runs longer than `MAX_RUN_LENGTH` pixels are divided. The number of
+    pixels of each code is added to `counts`.
     """
     count = start = 0
     while start < codes.size:
         stop = run_end(codes, start)
         counts[codes[start]] += stop - start
-        for bound in range(start, stop, LONGEST):
+        for bound in range(start, stop, MAX_RUN_LENGTH):
             bounds[count] = bound
             count += 1
         start = stop

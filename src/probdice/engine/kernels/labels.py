@@ -111,15 +111,15 @@ def count_range(
             q_places[j] += table[i, j]
             pairs += table[i, j] > 0
     p_labels, q_labels = _occurring(p_places, p_low), _occurring(q_places, q_low)
-    meeting = np.empty((3, pairs), np.int64)
+    overlapping = np.empty((3, pairs), np.int64)
     pair = 0
     for i in range(p_width):
         for j in range(q_width):
             if table[i, j] > 0:
-                meeting[0, pair], meeting[1, pair] = p_places[i], q_places[j]
-                meeting[2, pair] = table[i, j]
+                overlapping[0, pair], overlapping[1, pair] = p_places[i], q_places[j]
+                overlapping[2, pair] = table[i, j]
                 pair += 1
-    return p_labels, q_labels, meeting
+    return p_labels, q_labels, overlapping
 
 
 @inner

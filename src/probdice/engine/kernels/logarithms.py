@@ -7,7 +7,7 @@ from probdice.engine.kernels.rows import Rows
 
 # The logit of probability 1. It is far from all other logits. Unlike infinity minus infinity, its
 # difference from itself is 0.
-CERTAIN = 1e30
+CERTAIN_LOGIT = 1e30
 UPSCALE = 2.0**64  # scales subnormal numbers to normal numbers, which have an exponent
 
 
@@ -15,14 +15,15 @@ UPSCALE = 2.0**64  # scales subnormal numbers to normal numbers, which have an e
 def log_ratio(a: Rows, b: Rows, floor: float, into: Rows) -> None:
     """Write log₂(a/b) to `into`, with values below `floor` replaced by `floor`.
 
-    Without a floor, the result is ±CERTAIN where a or b is 0, and meaningless where both are 0.
+    Without a floor, the result is ±`CERTAIN_LOGIT` where a or b is 0, and meaningless where both
+    are 0.
     """
     real = a.dtype.type
     low, none = real(floor), real(0)
     for k in range(a.size):
         x, y = max(a[k], low), max(b[k], low)
         logarithm = _logarithm(min(x, y) * real(UPSCALE) / max(x, y), a)
-        logarithm = real(-CERTAIN) if min(x, y) == none else logarithm
+        logarithm = real(-CERTAIN_LOGIT) if min(x, y) == none else logarithm
         into[k] = logarithm if x < y else -logarithm
 
 

@@ -14,10 +14,11 @@ Indices = NDArray[np.int64]
 # Number of pixels that are summed in float32 before the sum is added in float64. In longer sums of
 # a constant, the sixth digit may be wrong. The type is unsigned, because loops whose indices may be
 # negative are not vectorised.
-SHORT = np.uint64(128)
+FLOAT32_SUM_LENGTH = np.uint64(128)
 SPAN = 1024  # number of pixels whose rows stay in the first-level cache during checks and counts
 TOLERANCE = 1e-3  # largest deviation of a pixel's sum of probabilities from 1
-TIED = 1e-6  # a probability that is this close to the largest probability of its pixel ties with it
+# A probability that is this close to the largest probability of its pixel ties with it.
+TIE_TOLERANCE = 1e-6
 
 
 @inner
@@ -68,9 +69,9 @@ def _survey_four(
     none = a.dtype.type(0)
     signs = sign_of(none)
     v0 = v1 = v2 = v3 = 0.0
-    for start in range(np.uint64(0), size, SHORT):
+    for start in range(np.uint64(0), size, FLOAT32_SUM_LENGTH):
         s0 = s1 = s2 = s3 = none
-        for k in range(start, min(start + SHORT, size)):
+        for k in range(start, min(start + FLOAT32_SUM_LENGTH, size)):
             s0 += a[k]
             s1 += b[k]
             s2 += c[k]
@@ -130,9 +131,9 @@ def _survey_four_rest(
     none = a.dtype.type(0)
     signs = sign_of(none)
     v0 = v1 = v2 = v3 = 0.0
-    for start in range(np.uint64(0), size, SHORT):
+    for start in range(np.uint64(0), size, FLOAT32_SUM_LENGTH):
         s0 = s1 = s2 = s3 = none
-        for k in range(start, min(start + SHORT, size)):
+        for k in range(start, min(start + FLOAT32_SUM_LENGTH, size)):
             s0 += a[k]
             s1 += b[k]
             s2 += c[k]
@@ -156,7 +157,7 @@ def _survey_four_rest(
 
 @inner
 def count_likeliest(rows: Rows, start: int, stop: int, largest: Rows, likeliest: Indices) -> None:
-    """Add the number of pixels at which each row is within `TIED` of the largest value.
+    """Add the number of pixels at which each row is within `TIE_TOLERANCE` of the largest value.
 
     The difference of two nearly equal floating-point numbers is exact. Therefore, neither the order
     of the pixels nor the width of the vectors changes a count.
@@ -177,7 +178,7 @@ def count_likeliest(rows: Rows, start: int, stop: int, largest: Rows, likeliest:
 @inlined
 def _count_four(a: Rows, b: Rows, c: Rows, d: Rows, largest: Rows, likeliest: Indices) -> None:
     real = a.dtype.type
-    one, none, tied = real(1), real(0), real(TIED)
+    one, none, tied = real(1), real(0), real(TIE_TOLERANCE)
     # Counts are floating-point numbers with the width of the values, so that the loop is
     # vectorised. These counts are exact, because the number of pixels is small.
     n0 = n1 = n2 = n3 = none
@@ -196,9 +197,9 @@ def volume(row: Rows) -> float:
     """Return the sum of a row."""
     size = np.uint64(row.size)
     total = 0.0
-    for start in range(np.uint64(0), size, SHORT):
+    for start in range(np.uint64(0), size, FLOAT32_SUM_LENGTH):
         short = row.dtype.type(0)
-        for k in range(start, min(start + SHORT, size)):
+        for k in range(start, min(start + FLOAT32_SUM_LENGTH, size)):
             short += row[k]
         total += short
     return total

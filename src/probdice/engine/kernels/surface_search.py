@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 
 from probdice.compiler.jit import inlined, inner, kernel
 from probdice.engine.kernels.surface_shapes import Shapes
-from probdice.engine.kernels.surfaces import DEEPEST, Pyramid, SurfacePart, halves_of, place_of
+from probdice.engine.kernels.surfaces import MAX_LEVELS, Pyramid, SurfacePart, halves_of, place_of
 
 Bytes = NDArray[np.uint8]
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Cell = tuple[int, int, int]
 
-FARTHEST = 2.0**62  # an index larger than that of any cell
+CELL_INDEX_LIMIT = 2.0**62  # an index larger than that of any cell
 
 
 class _Neighbours(NamedTuple):
@@ -54,7 +54,7 @@ def find_distances(
     """
     most = shapes.neighbours.shape[0]
     near = _Neighbours(np.empty(most, np.int64), np.empty(most, np.uint8), np.empty((most, 3)))
-    stack = _Stack(np.empty((8 * DEEPEST, 4), np.int64), np.empty(8 * DEEPEST))
+    stack = _Stack(np.empty((8 * MAX_LEVELS, 4), np.int64), np.empty(8 * MAX_LEVELS))
     extents = _extents(other, shapes)
     seed = -1
     for n in range(first, last):
@@ -71,9 +71,9 @@ def find_distances(
                 closer = _to_cell(
                     shapes,
                     near.configurations[m],
-                    shapes.places[e, 0] - near.offsets[m, 0],
-                    shapes.places[e, 1] - near.offsets[m, 1],
-                    shapes.places[e, 2] - near.offsets[m, 2],
+                    shapes.centroids[e, 0] - near.offsets[m, 0],
+                    shapes.centroids[e, 1] - near.offsets[m, 1],
+                    shapes.centroids[e, 2] - near.offsets[m, 2],
                     best,
                 )
                 if closer < best:
@@ -171,11 +171,11 @@ def _to_cell(
 @inlined
 def _relative(shapes: Shapes, element: int, a: int, b: int, c: int) -> tuple[float, float, float]:
     """Return the centroid of an element relative to a cell that is a, b and c cells away."""
-    axes, places = shapes.axes, shapes.places
+    axes, positions = shapes.axes, shapes.centroids
     return (
-        places[element, 0] - (axes[0, 0] * a + axes[0, 1] * b + axes[0, 2] * c),
-        places[element, 1] - (axes[1, 0] * a + axes[1, 1] * b + axes[1, 2] * c),
-        places[element, 2] - (axes[2, 0] * a + axes[2, 1] * b + axes[2, 2] * c),
+        positions[element, 0] - (axes[0, 0] * a + axes[0, 1] * b + axes[0, 2] * c),
+        positions[element, 1] - (axes[1, 0] * a + axes[1, 1] * b + axes[1, 2] * c),
+        positions[element, 2] - (axes[2, 0] * a + axes[2, 1] * b + axes[2, 2] * c),
     )
 
 
@@ -289,7 +289,7 @@ def _enter(
 def _between(cell: int, fraction: float, radius: float) -> tuple[int, int]:
     """Return the first and the last cell along an axis that lie within a radius of a point."""
     place = cell + fraction
-    return int(max(place - radius, 0.0)), int(min(place + radius, FARTHEST))
+    return int(max(place - radius, 0.0)), int(min(place + radius, CELL_INDEX_LIMIT))
 
 
 @inlined

@@ -52,7 +52,7 @@ class Shapes(NamedTuple):
     steps: Floats  # vectors from the cell to each neighbour
     element_starts: Integers
     fractions: Floats  # centroids in pixels
-    places: Floats  # centroids in the units of `axes`
+    centroids: Floats  # of the elements, in the units of `axes`
     sizes: Floats  # areas or lengths
     facet_starts: Integers
     frames: Floats
@@ -80,8 +80,8 @@ def shapes_for(axes: Floats) -> Shapes:
     steps = np.eye(3)
     steps[3 - len(axes) :, 3 - len(axes) :] = np.linalg.qr(axes)[1]
     pieces = _pieces(len(axes))
-    places = pieces.elements @ steps.T
-    first, last = places[:, 1] - places[:, 0], places[:, -1] - places[:, 0]
+    positions = pieces.elements @ steps.T
+    first, last = positions[:, 1] - positions[:, 0], positions[:, -1] - positions[:, 0]
     spanned = np.cross(first, last) / 2 if len(axes) == 3 else first
     corners = pieces.corners @ steps.T
     frames, edges = _frames(corners, pieces.corner_starts)
@@ -95,7 +95,7 @@ def shapes_for(axes: Floats) -> Shapes:
         steps=neighbours @ steps.T,
         element_starts=pieces.element_starts,
         fractions=pieces.elements.mean(axis=1),
-        places=places.mean(axis=1),
+        centroids=positions.mean(axis=1),
         sizes=np.linalg.norm(spanned, axis=1),
         facet_starts=pieces.facet_starts,
         frames=frames,
@@ -153,9 +153,9 @@ def _face(axis: int, side: int) -> list[int]:
     """Return the four corners of a face, in cyclic order."""
     around = []
     for first, second in ((0, 0), (1, 0), (1, 1), (0, 1)):
-        place = [first, second]
-        place.insert(axis, side)
-        around.append(CORNERS.index((place[0], place[1], place[2])))
+        corner = [first, second]
+        corner.insert(axis, side)
+        around.append(CORNERS.index((corner[0], corner[1], corner[2])))
     return around
 
 

@@ -14,7 +14,7 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 SHARE = 1e-9  # the cumulative weight may fall short of a percentile by this fraction
-REACH = 1e-9  # a distance may exceed a tolerance by this amount
+ROUNDING_TOLERANCE = 1e-9  # a distance may exceed a tolerance by this amount
 STATISTICS = 3  # number of measures before the percentiles; their names are in `options`
 SHARES = 1  # number of measures per tolerance, after the percentiles
 
@@ -64,8 +64,8 @@ def summarise(
     into[1] = (one[1] + two[1]) / (one[0] + two[0])
     into[2] = (one[1] / one[0] + two[1] / two[0]) / 2
     for k in range(tolerances.size):
-        within, beyond = _divided(reference, tolerances[k] + REACH)
-        also_within, also_beyond = _divided(prediction, tolerances[k] + REACH)
+        within, beyond = _divided(reference, tolerances[k] + ROUNDING_TOLERANCE)
+        also_within, also_beyond = _divided(prediction, tolerances[k] + ROUNDING_TOLERANCE)
         within += also_within
         into[last + k] = within / (within + (beyond + also_beyond))  # can be exactly 0 or 1
     for k in range(percentiles.size):

@@ -22,9 +22,9 @@ Bytes = NDArray[np.uint8]
 Codes = NDArray[np.int32]
 Integers = NDArray[np.int64]
 
-NONE = -1  # set number of pixels that are in no set or beyond the border of the image
-OUTSIDE = -2  # set number of excluded pixels
-DEEPEST = 64  # largest number of levels of a pyramid
+NO_SET = -1  # set number of pixels that are in no set or beyond the border of the image
+EXCLUDED_SET = -2  # set number of excluded pixels
+MAX_LEVELS = 64  # largest number of levels of a pyramid
 BRICK = 2**12  # number of cells in a brick
 
 
@@ -132,7 +132,7 @@ def _fill_corners(
     a: Codes, b: Codes, c: Codes, d: Codes, k: int, sets: Codes, corners: Integers
 ) -> int:
     """Write the set numbers of a cell's pixels. Return 255 if a pixel is excluded, otherwise 0."""
-    corners[:] = NONE
+    corners[:] = NO_SET
     for after in range(2):
         if 0 <= k + after < a.size:
             corners[4 * after] = sets[a[k + after]]
@@ -140,7 +140,7 @@ def _fill_corners(
             corners[4 * after + 2] = sets[c[k + after]]
             corners[4 * after + 3] = sets[d[k + after]]
     for corner in range(8):
-        if corners[corner] == OUTSIDE:
+        if corners[corner] == EXCLUDED_SET:
             return 255
     return 0
 
@@ -332,8 +332,8 @@ def _levels(box: Integers, shapes: Shapes) -> tuple[Integers, Integers]:
     From level to level, blocks are joined in pairs only along their shorter axes. Therefore, blocks
     have similar lengths along all axes for any spacing.
     """
-    counts = np.empty((DEEPEST, 3), np.int64)
-    shifts = np.zeros((DEEPEST, 3), np.int64)
+    counts = np.empty((MAX_LEVELS, 3), np.int64)
+    shifts = np.zeros((MAX_LEVELS, 3), np.int64)
     counts[0] = box[3:]
     level = 0
     while max(counts[level, 0], counts[level, 1], counts[level, 2]) > 1:

@@ -6,7 +6,7 @@ from typing import cast
 import numpy as np
 
 from probdice.compiler.jit import alike, inlined, inner, prefetch
-from probdice.engine.kernels.rows import SHORT, Indices, Rows, Sums
+from probdice.engine.kernels.rows import FLOAT32_SUM_LENGTH, Indices, Rows, Sums
 
 SIDE = 4  # number of rows of p and of q in a tile
 PADDING = SIDE - 1  # rows and columns of the output that tiles may use beyond the listed rows
@@ -52,7 +52,7 @@ def pair_sums_of(value: Value, two: TwoValues | None = None) -> PairSums:
         last_p, last_q = p_rows.size - 1, q_rows.size - 1
         line, last_line = 0, -(-size * p_next.itemsize // LINE)
         tiles = -(-p_rows.size // SIDE) * -(-q_rows.size // SIDE)
-        parts = -(-size // int(SHORT))
+        parts = -(-size // int(FLOAT32_SUM_LENGTH))
         lines = -(-last_line // max(tiles * parts, 1))
         for a in range(0, p_rows.size, SIDE):
             for b in range(0, q_rows.size, SIDE):
@@ -109,13 +109,13 @@ def _tile_of(value: Value, two: TwoValues | None) -> Callable[..., None]:
         zero = p0.dtype.type(0)
         none = alike(0.0, value(zero, zero))  # sums have the type of the values
         into[:] = 0
-        for start in range(np.uint64(0), size, SHORT):
+        for start in range(np.uint64(0), size, FLOAT32_SUM_LENGTH):
             stop_line = min(line + lines, last_line)
             _load(p_next, p_next_start, line, stop_line)
             _load(q_next, q_next_start, line, stop_line)
             line = stop_line
             s0 = s1 = s2 = s3 = (none, none, none, none)
-            first, stop = np.uint64(start), min(start + SHORT, size)
+            first, stop = np.uint64(start), min(start + FLOAT32_SUM_LENGTH, size)
             if paired:  # then at most one pixel is left
                 half = (stop - start) // np.uint64(2)
                 first = start + half + half
