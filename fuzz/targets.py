@@ -88,7 +88,9 @@ def read_subjects(path: str) -> Any:
     from probdice.files.columns import parse_number, read_columns
 
     rows = read_columns(path, ("case", "subject", "seconds"))
-    return [(case, subject, parse_number(text, "seconds", at)) for at, (case, subject, text) in rows]
+    return [
+        (case, subject, parse_number(text, "seconds", at)) for at, (case, subject, text) in rows
+    ]
 
 
 def read_manifest(path: str) -> Any:

@@ -265,7 +265,7 @@ def test_a_match_file_without_a_comparison_is_rejected(
     missing = tmp_path / "missing.json"
     message = error_of(reference, prediction, "--match", missing)
     assert message == f"error: {missing}: no such file"
-    for content in (b"", b"[]", b'{"format": 1}', b'{"format": 2}', b"\xff\xfe"):
+    for content in (b"", b"[]", b'{"format": 1}', b'{"format": 3}', b"\xff\xfe"):
         missing.write_bytes(content)
         message = error_of(reference, prediction, "--match", missing)
         assert message.startswith(f"error: {missing}: ")

@@ -86,7 +86,7 @@ def test_json_holds_everything_and_reads_back(number):
 
 def test_the_format_has_a_version():
     content = compare(REFERENCE, SPLIT).to_dict()
-    assert content["format"] == 2
+    assert content["format"] == 3
     assert content["overlap"]["format"] == 1
 
 
@@ -112,9 +112,9 @@ def test_json_has_null_for_nan():
 def test_json_of_another_kind_is_rejected():
     with pytest.raises(InputError, match="not JSON"):
         Comparison.from_json("{")
-    with pytest.raises(InputError, match="format 2, found format 99"):
+    with pytest.raises(InputError, match="format 3, found format 99"):
         Comparison.from_json('{"format": 99}')
-    with pytest.raises(InputError, match="format 2, found list"):
+    with pytest.raises(InputError, match="format 3, found list"):
         Comparison.from_json("[]")
     with pytest.raises(InputError, match="not JSON"):
         Comparison.from_json("[" * 100_000)

@@ -100,7 +100,7 @@ def test_the_files_contain_the_numbers_of_the_result(folders: Path) -> None:
     ]
     summary = json.loads((folders / "out" / "summary.json").read_text())
     assert summary == json.loads(json.dumps(result.summary))
-    assert summary["format"] == 5
+    assert summary["format"] == 6
     assert summary["versions"]["probdice"] == probdice.__version__
     assert summary["options"]["similarity"] == {"name": "absolute"}
     assert summary["words"] == "python"
@@ -665,11 +665,11 @@ def test_cases_of_another_version_are_computed_again(folders: Path) -> None:
 def test_a_folder_of_an_older_format_is_rejected_and_computed_again(folders: Path) -> None:
     run(folders)
     first = final(folders / "out")
-    for name, current in (("summary.json", 5), ("cases.jsonl", 3)):
+    for name, current in (("summary.json", 6), ("cases.jsonl", 3)):
         path = folders / "out" / name
         path.write_text(path.read_text().replace(f'"format": {current}', '"format": 2'))
     with pytest.raises(
-        InputError, match=r"expected summary format 5, found 2\. The file was not written by"
+        InputError, match=r"expected summary format 6, found 2\. The file was not written by"
     ):
         Evaluation.load(folders / "out")
     run(folders)

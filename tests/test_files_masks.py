@@ -30,8 +30,8 @@ def test_overlapping_masks_need_an_option_that_the_message_names(files):
         read(files)
     error = caught.value
     assert "kidney.npy and 1 more: 3 pixels are in several masks" in str(error)
-    assert 'of several regions, use priority=("tumour", "kidney")' in str(error)
-    assert "of several regions, use --priority tumour,kidney" in error.in_command()
+    assert 'to one region by priority, use priority=("tumour", "kidney")' in str(error)
+    assert "to one region by priority, use --priority tumour,kidney" in error.in_command()
     assert "To divide them equally, pass --sums background" in error.in_command()
 
 

@@ -288,7 +288,7 @@ def test_a_region_name_precedes_its_file(maps, tmp_path):
     ):
         read(f"csf={files[0]},{files[1]}")
     with pytest.raises(
-        FormatError, match="3 files match this pattern, but region 'csf' needs one file"
+        FormatError, match="3 files match this pattern, but region 'csf' needs exactly one file"
     ):
         read(f"csf={maps}")
     with pytest.raises(FormatError, match=r"none\.npy: no such file"):

@@ -213,9 +213,9 @@ def test_every_scheme_has_words_and_an_order() -> None:
         (
             "rank-then-aggregate",
             ["score"],
-            "Methods are ranked by score within every case, and tied methods get their mean rank. "
-            "Methods are then ordered by the mean of these ranks (rank-then-aggregate). Methods "
-            "with equal mean ranks share a place.",
+            "Methods are ranked by score within every case, and tied methods share the mean of "
+            "their ranks in that case. Methods are then ordered by the mean of these ranks "
+            "(rank-then-aggregate). Methods with equal mean ranks share a place.",
         ),
         (
             "aggregate-then-rank",

@@ -38,7 +38,7 @@ def check(
     manifest: Annotated[
         str,
         option(
-            "MatchMode", "FILE", "Manifest of the challenge, written by evaluate --write-manifest."
+            "Reading", "FILE", "Manifest of the challenge, written by evaluate --write-manifest."
         ),
     ],
     json: JsonOption = None,

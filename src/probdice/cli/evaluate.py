@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["evaluate"]
 
 CONSENSUS = "consensus"  # given instead of the folder of the references
-# The start of a path that may contain "=" (C:\a=b, /a=b, ./a=b), as opposed to name=DIR.
+# The start of a path that may contain "=" (C:\a=b, /a=b, ./a=b), as opposed to NAME=DIR.
 PATH = re.compile(r"(?:[A-Za-z]:|\.{1,2})?[/\\]")
 FAILED = ERROR  # the exit code if a case failed or, with --strict, is missing
 
@@ -49,7 +49,7 @@ def evaluate(
     user_options: dict[str, Any],
     predictions: Annotated[
         list[str] | None,
-        argument("PREDICTION_DIR…", "One folder of predictions per method, as DIR or name=DIR."),
+        argument("PREDICTION_DIR…", "One folder of predictions per method, as DIR or NAME=DIR."),
     ] = None,
     out: Annotated[
         str | None,

@@ -16,7 +16,7 @@ __all__ = ["HELP_NAMES", "HelpfulCommand", "HelpfulGroup"]
 HELP_ALL_OPTION = "--help-all"
 HELP_NAMES = ["-h", "--help", HELP_ALL_OPTION]
 
-MAX_HELP_WIDTH = 100  # characters per line
+MAX_HELP_WIDTH = 100  # characters
 EXAMPLES = "Examples:"  # first line of an epilogue with one example per paragraph
 SHOW_ALL = "probdice.show_all_options"  # key in the metadata of a context
 

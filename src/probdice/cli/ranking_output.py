@@ -21,7 +21,7 @@ from probdice.text.formatting import decimal, percent, quantity
 
 __all__ = ["show_summary"]
 
-SHORT_HEADINGS = {  # short headings of columns
+SHORT_HEADINGS = {
     "explained_reference": "expl. ref.",
     "explained_prediction": "expl. pred.",
     "foreground_dice": "foregr. Dice",

@@ -25,7 +25,7 @@ __all__ = ["faint_notes", "infinite_notes", "intensities", "notes_of", "slice_no
 
 MAX_MAP_LABELS = 100  # images with at most this many labels are assumed to be label maps
 SAMPLE = 1 << 16  # largest number of voxels that are checked for label changes
-MIN_NEIGHBOUR_PAIRS = 100  # minimum number of pairs of neighbours for an estimate of label changes
+MIN_NEIGHBOUR_PAIRS = 100  # for an estimate of label changes
 # An image looks like a scan if its share of neighbours with different labels exceeds either limit.
 MAX_CHANGE_SHARE = 0.75  # scans have shares of 0.8 to 1, and label maps of tiny cells have 0.65
 MAX_CHANGE_RATIO = 8  # times the share of compact regions; label maps reach 5 times, photographs 20

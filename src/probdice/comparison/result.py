@@ -59,8 +59,8 @@ __all__ = ["FORMAT_VERSION", "Comparison", "Group", "Merge", "Numbers"]
 
 T = TypeVar("T")
 
-FORMAT_VERSION = 2  # version of the format of to_dict and to_json
-MAX_PRINTED_GROUPS = 12  # groups in a printed result
+FORMAT_VERSION = 3  # of to_dict and to_json
+MAX_PRINTED_GROUPS = 12
 THRESHOLDS = tuple(k / 10 for k in range(1, 10))  # as in QUBIQ
 
 
@@ -110,7 +110,7 @@ class Comparison:
     ----------
     overlap : Overlap
         The overlap from which the correspondence and most metrics are computed.
-    images : Images or None
+    images : SegmentationPair or None
         The compared images; None after `detach`, unpickling, reading from JSON or
         `Overlap.compare`.
     score : float
@@ -715,7 +715,8 @@ class Comparison:
         """Return the derived regions that the options request, or None.
 
         If the options also request boundaries, the boundary distances of these regions are computed
-        and stored. A member of a derived region that neither side of this image has is empty.
+        and stored. If neither side of this image has a member of a derived region, this member
+        counts as empty.
         """
         from probdice.comparison.requested_metrics import requested_derived
 

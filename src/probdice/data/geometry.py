@@ -130,7 +130,7 @@ class Geometry:
         return Geometry((1,) * len(self.shape), self.affine)
 
     def describe(self) -> dict[str, str]:
-        """Return the size, spacing, origin and direction as short texts."""
+        """Return the size, spacing, origin and direction as short strings."""
 
         def numbers(values: Iterable[float]) -> str:
             return " ".join(f"{value + 0.0:.6g}" for value in values)

@@ -215,7 +215,7 @@ class Fault:
         if self.kind == "sum" and not self.all_whole:
             if self.worst_sum > 0:
                 remedies.append(["To divide by the sum, pass ", SUMS_NORMALISE])
-                missing[1] = Option("sums", "background")  # NORMALISE already names the functions
+                missing[1] = Option("sums", "background")  # SUMS_NORMALISE names the functions
             if self.value < 1:
                 remedies.append(missing)
         if not remedies:

@@ -34,7 +34,7 @@ SPACES = {
     162: "fsaverage2",
 }
 SIDES = ("left", "right")
-MAX_LISTED_STRUCTURES = 3  # number of structures that a description names
+MAX_LISTED_STRUCTURES = 3  # in a description
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,7 +208,7 @@ class VertexSpace(Geometry):
         return VertexSpace.of_surface(1, self.structures[0].name)
 
     def describe(self) -> dict[str, str]:
-        """Return the size, the space and the structures as short texts."""
+        """Return the size, the space and the structures as short strings."""
         surfaces = dict.fromkeys(s.vertices for s in self.structures if s.vertices)
         names = [SPACES.get(count, f"surface of {count} vertices") for count in surfaces]
         structure_texts = [

@@ -30,7 +30,7 @@ CHUNKED_BLOCK_FACTOR = 2
 # Largest number of bytes of all sides in one block, if chunks would otherwise be decoded several
 # times.
 MAX_BLOCK_BYTES = 2**26
-MIN_BLOCK_PIXELS = 4096  # smallest number of pixels in a block, for any number of regions
+MIN_BLOCK_PIXELS = 4096  # for any number of regions
 
 
 class Blocks:

@@ -36,7 +36,7 @@ ROUND = 64  # largest number of blocks per round on a cluster
 LOCAL_ROUND = 1024  # the same number for local schedulers, which process one round at a time
 ROUND_TASKS = 2**15  # largest number of tasks per round for Dask arrays with many chunks per block
 FAN = 8  # number of results that one task adds
-TASKS_PER_THREAD = 4  # number of queued tasks per thread of a cluster
+TASKS_PER_THREAD = 4  # queued on a cluster
 
 
 def runs_on_dask(blocks: Blocks) -> bool:

@@ -236,7 +236,8 @@ class _Scratch(threading.local):
     def array(self, purpose: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
         """Return an uninitialised contiguous array.
 
-        The next call with the same `purpose` and `dtype` reuses the memory of this array.
+        The next call with the same `purpose` and `dtype` may reuse the memory of this array and
+        overwrite its values.
         """
         size = prod(shape)
         buffer = self._buffers.get((purpose, dtype))

@@ -97,7 +97,7 @@ def uses_threads(blocks: Blocks) -> bool:
 
 
 def executor_for(blocks: Blocks, workers: int | None, *, local: bool = False) -> Executor:
-    """Return the default executor of these blocks, which `using` overrides.
+    """Return the default executor for these blocks. An executor set with `using` takes precedence.
 
     Dask runs passes over Dask arrays. If the user has selected a Dask scheduler, Dask also runs
     passes over stores that every worker can read. With `local`, passes always run in threads.

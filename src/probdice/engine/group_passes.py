@@ -242,7 +242,7 @@ def row_groups(
 ) -> RowGroups:
     """Return the rows and groups of one side, for the pixels from `start` up to `stop`.
 
-    A label map is expanded to one row per group, and one more row for labels without a group.
+    A label map is expanded to one row per group, plus one row for labels without a group.
     """
     from probdice.engine import kernels
 

@@ -278,7 +278,10 @@ def _soft_regions(
 
 
 def _ascending(labels: NDArray[Any]) -> tuple[NDArray[Any], Integers]:
-    """Return labels in ascending order as 64-bit integers, and the position of each label."""
+    """Return the labels as 64-bit integers in ascending order, and the position of each label.
+
+    The positions refer to this order and are listed in the order of the input.
+    """
     if labels.dtype == np.uint64 and labels.size and int(labels.max()) >= 2**63:
         keys = labels
     else:

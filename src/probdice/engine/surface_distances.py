@@ -33,10 +33,9 @@ Integers = NDArray[np.int64]
 
 PIXELS = 2**18, 2**23  # smallest and largest number of pixels in a block, at 16 bytes per pixel
 MAX_UNDIVIDED_CELLS = 2**18  # the box of a pair with more cells is divided among workers
-# Number of cells in the boxes of small pairs that one worker visits at once.
-BOX_CELLS_PER_TASK = 2**16
+BOX_CELLS_PER_TASK = 2**16  # cells in the boxes of small pairs
 MAX_DENSE_CELLS = 2**24  # the box of a pair with more cells is stored in bricks
-SURFACE_CELLS_PER_TASK = 2**11  # number of cells with a surface that one worker visits at once
+SURFACE_CELLS_PER_TASK = 2**11
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +64,7 @@ class Outlines:
 
     Attributes
     ----------
-    images : Images
+    images : SegmentationPair
         The images, the mask and the number of workers. Each call of `numbers` and `elements` reads
         the images.
     groups : Both

@@ -49,7 +49,7 @@ SUFFIXES = (
     *sorted({s for file_format in FORMATS for s in file_format.suffixes} - {*JPEG}, key=len)[::-1],
 )  # longest first
 CHANNEL = re.compile(r"(.+)_\d{4}")  # file name of a channel of nnU-Net without the suffix
-MAX_LISTED_NAMES = 8  # number of names listed in a message
+MAX_LISTED_NAMES = 8
 
 
 def find_cases(
@@ -289,8 +289,8 @@ def _cases_by_subfolder(folder: Path, probabilities: bool) -> dict[str, tuple[st
         ]
         if selected_files and name in cases:
             raise InputError(
-                f"{folder}: case {name} has two subfolders with different Unicode forms of the "
-                f"same name; rename one of them"
+                f"{folder}: two subfolders have the case name {name} in different Unicode forms "
+                f"(composed and decomposed characters); rename one of them"
             )
         if selected_files:
             cases[name] = tuple(

@@ -44,7 +44,7 @@ __all__ = [
 ]
 
 OVERHEAD = 2**28  # bytes that a process needs in addition to its images
-ASSUMED_COMPRESSION = 10  # assumed compression factor of files whose header is not read
+ASSUMED_COMPRESSION = 10  # of files whose header is not read
 
 Inputs = dict[str, list[list[Any]]]  # per role: name, size, modification time, SHA-256 of each file
 

@@ -34,7 +34,7 @@ from probdice.options.boundary_distances import BOUNDARY_SHARES
 __all__ = ["Criterion", "Name", "as_rank_by", "check_regions", "criterion_of"]
 
 NAME = re.compile(r"(?P<measure>[^@:]+)(?:@(?P<tolerance>[^:]*))?(?::(?P<region>.+))?", re.DOTALL)
-MAX_LISTED_REGIONS = 20  # number of regions listed in a message
+MAX_LISTED_REGIONS = 20
 
 
 @dataclass(frozen=True)

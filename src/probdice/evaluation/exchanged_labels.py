@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 MIN_AGREEING_SHARE = 0.5  # smallest share of cases, or of pairs of cases, that must agree
-MAX_LISTED_PAIRS = 5  # number of pairs listed in a sentence
+MAX_LISTED_PAIRS = 5
 
 
 @dataclass(frozen=True)

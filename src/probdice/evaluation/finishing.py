@@ -44,7 +44,7 @@ class Progress:
 
     Attributes
     ----------
-    doing : {"comparisons", "overlaps"}
+    stage : {"comparisons", "overlaps"}
         The type of task that is counted. There is one task per case and method.
         With ``correspondence="set"``, all overlaps are computed before the comparisons.
     total : int

@@ -40,7 +40,7 @@ RANKING = (
     *("missing", "remarks"),
 )
 RANK_KEYS = ("place", "method", "value", "mean_rank", "stability", "last")  # as in summary.json
-ALL_MEASURES = "all"  # the ranking by all measures together
+ALL_MEASURES = "all"  # key of the combined ranking
 FILES = ("role", "method", "case", "file", "bytes", "sha256")
 
 Summary = Mapping[str, Any]

@@ -78,7 +78,7 @@ class Rank:
         such a case, the method is ranked last by every measure whose value it lacks.
     mean_rank : float
         The rank of the method within a case, averaged over cases (and measures). Rank 1 is best,
-        and tied methods share their mean rank.
+        and tied methods share the mean of their ranks in that case.
     place : int or None
         One plus the number of methods that the scheme places before this one. Four methods can have
         the places 1, 2, 2 and 4. None for a method without ranked cases.
@@ -187,12 +187,12 @@ def joint_ranks(
 
     "rank-then-aggregate" ranks the methods for every measure and case, and orders them by the mean
     of these ranks. The other schemes rank the methods by every measure and order them by the mean
-    of these ranks. Tied methods get their mean rank.
+    of these ranks. Tied methods share the mean of their ranks.
 
     Parameters
     ----------
     measures : mapping of str to Scores
-        The values of every measure, with the same methods and cases.
+        The scores for each measure. All measures must have the same methods and cases.
     missing, scheme, alpha, subjects, resamples, seed
         As in `ranks`. With "exclude", a method that lacks all values of a measure is not ranked.
 

@@ -48,8 +48,8 @@ class RankingScheme:
         are the costs for every measure, the subject of every case, the significance level, and
         whether tests use one value per subject.
     descending : callable
-        Returns whether the method with the largest value is first. The argument is true if higher
-        values of the measure are better.
+        Returns whether a higher `Rank.value` is better, for a ranking by one measure. The argument
+        is true if higher values of the measure are better.
     sentence : callable
         Returns the sentence in how.md. The arguments are the titles of the measures and the name of
         the test.
@@ -230,9 +230,9 @@ def _mean_ranks_sentence(titles: Sequence[str], test: str) -> str:
     measures, has_several = join_names(titles), len(titles) > 1
     measure_text = f"by each of {measures}" if has_several else f"by {measures}"
     return (
-        f"Methods are ranked {measure_text} within every case, and tied methods get their mean "
-        f"rank. Methods are then ordered by the mean of these ranks (rank-then-aggregate). Methods "
-        f"with equal mean ranks share a place."
+        f"Methods are ranked {measure_text} within every case, and tied methods share the mean of "
+        f"their ranks in that case. Methods are then ordered by the mean of these ranks "
+        f"(rank-then-aggregate). Methods with equal mean ranks share a place."
     )
 
 

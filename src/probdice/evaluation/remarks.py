@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["notes_on", "rater_file_notes", "remarks_on"]
 
-MAX_LISTED_CASES = 10  # number of cases listed in a note
+MAX_LISTED_CASES = 10
 EXAMPLES = 3  # number of files, or of cases with a different scale, listed in a note
 
 

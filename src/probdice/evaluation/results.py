@@ -67,8 +67,8 @@ __all__ = ["Counts", "Evaluation"]
 
 NO_EXTRA_COLUMNS = ExtraColumns()
 WORST = 5  # cases in the list of worst cases
-MAX_PRINTED_FAILURES = 5  # failures in a printed result
-MAX_LISTED_CASES = 10  # cases in a message
+MAX_PRINTED_FAILURES = 5
+MAX_LISTED_CASES = 10
 
 
 @dataclass(frozen=True)

@@ -41,8 +41,8 @@ from probdice.method.similarity import Similarity
 __all__ = ["WorkerPool", "run", "run_on_cluster"]
 
 MIN_PARALLEL_BYTES = 2**22  # total bytes of images below which one process is fastest
-CASES_PER_THREAD = 3  # number of submitted cases per thread of a Dask cluster
-MAX_LISTED_FILES = 3  # files of a side in a message
+CASES_PER_THREAD = 3  # submitted to a Dask cluster
+MAX_LISTED_FILES = 3  # per side
 START = "import json, sys; sys.path = json.loads(sys.argv[1])\n"
 START += "from probdice.evaluation.worker import main; main()"
 

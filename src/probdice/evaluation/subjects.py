@@ -20,7 +20,7 @@ GivenSubjects = str | PathLike[str] | Mapping[str, str]
 
 SUBJECT = "{subject}"
 FIELD = re.compile(r"\{(\w+)\}")
-MAX_LISTED_CASES = 10  # cases in a message
+MAX_LISTED_CASES = 10
 
 
 def subjects_of(subjects: GivenSubjects, cases: Iterable[str]) -> dict[str, str]:

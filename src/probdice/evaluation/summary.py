@@ -35,7 +35,7 @@ __all__ = [
     "with_relative_paths",
 ]
 
-FORMAT_VERSION = 5  # version of summary.json
+FORMAT_VERSION = 6  # of summary.json
 PACKAGES = ("numpy", "scipy", "numba", "nibabel")  # packages whose versions are recorded
 KEYS: dict[str, type] = {  # required keys and their types, in addition to the format
     "options": dict,

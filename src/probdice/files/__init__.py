@@ -250,7 +250,9 @@ def read_mask(path: Readable, *, max_bytes: int | None = None) -> Segmentation:
     """Read a mask of whole numbers from a file or an image. Value 0 means outside the mask."""
     parts = parts_of(path)
     if len(parts) > 1:
-        raise InputError(f"expected one mask file, found {len(parts)}")
+        raise InputError(
+            f"expected one mask file, found {len(parts)}. Combine the masks into one file."
+        )
     with _naming(parts[0].source):
         image = _image(parts[0].file, _memory_limit(max_bytes))
         if image.assumed:  # the first axis of a plain array of 0.0 and 1.0 is spatial

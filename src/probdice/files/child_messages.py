@@ -58,7 +58,7 @@ __all__ = [
     "send_message",
 ]
 
-MAX_MESSAGE_BYTES = 1 << 26  # largest message in bytes
+MAX_MESSAGE_BYTES = 1 << 26
 MAX_AXES = 32
 TOO_MUCH = "needs far more memory than expected for a file of this size"
 NO_MEMORY = re.compile(r"bad_alloc|memory allocation|allocate memory")  # in errors of libraries

@@ -58,8 +58,8 @@ class SharedPixels:
         """Error that is raised if no option is set."""
         its, it = ("its", "it") if self.pixels == 1 else ("their", "them")
         return OverlappingMasks(
-            f"{self.text}, so {its} label is ambiguous. To assign {it} to the first of several "
-            f"regions, use ",
+            f"{self.text}, so {its} label is ambiguous. To assign {it} to one region by priority, "
+            f"use ",
             self.option,
             f". To divide {it} equally, pass ",
             SUMS_BACKGROUND,
@@ -72,8 +72,8 @@ class SharedPixels:
         return Note(
             "claimed",
             (
-                f"{self.text} and {verb} divided equally. To assign {it} to the first of several "
-                f"regions, use ",
+                f"{self.text} and {verb} divided equally. To assign {it} to one region by "
+                f"priority, use ",
                 self.option,
             ),
         )

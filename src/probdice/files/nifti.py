@@ -39,7 +39,7 @@ __all__ = ["NIFTI", "of_nibabel", "other_half", "stored_values"]
 
 HEADER = 352  # number of bytes in a NIfTI-1 header, including the extension flag
 MAX_SEARCHED_BYTES = 1 << 24  # largest number of bytes that are searched for a label table
-MAX_AXIS_LENGTH = 32767  # largest length of an axis in NIfTI-1
+MAX_AXIS_LENGTH = 32767  # in NIfTI-1
 MAX_TRAILER_BYTES = 1 << 22  # largest number of bytes that are read after the values of an MGH file
 MGH_COMMAND = 3  # tag of a command line in the history of the image
 LABEL = re.compile(

@@ -49,8 +49,7 @@ from probdice.files.unsupported import archive_of
 __all__ = ["NPY", "NPZ", "label_image", "member", "regions_of_plain"]
 
 VALUE_KEYS = ("labels", "regions", "map")  # keys that `write` uses for values
-# Keys of other data; only older versions wrote "names".
-METADATA_KEYS = ("affine", "names", DESCRIPTION)
+METADATA_KEYS = ("affine", "names", DESCRIPTION)  # only older versions wrote "names"
 MAX_METADATA_BYTES = 1 << 26  # memory limit in bytes for each item of other data
 PIECE = 1 << 18  # number of bytes per read, which fit in the CPU cache
 LABEL_FILES = (".nii.gz", ".nii", ".nrrd", ".mha", ".mhd", ".tif", ".tiff", ".png")  # of nnU-Net

@@ -230,7 +230,8 @@ def _only(text: str, name: str) -> str:
     files = _matches(text)
     if len(files) > 1:
         raise FormatError(
-            f"{text}: {len(files)} files match this pattern, but region {name!r} needs one file"
+            f"{text}: {len(files)} files match this pattern, but region {name!r} needs exactly one "
+            f"file"
         )
     return files[0]
 

@@ -18,7 +18,7 @@ from probdice.files.surface_maps import structure_of_file
 __all__ = ["surface_of"]
 
 FREESURFER = b"\xff\xff\xfe"  # the first bytes of triangle files
-MAX_COORDINATE = 1e6  # largest coordinate in millimetres
+MAX_COORDINATE = 1e6  # millimetres
 ROW = 12  # size of a vertex or a triangle in bytes: three 32-bit numbers
 
 

@@ -20,7 +20,7 @@ from probdice.files.packed import is_gzipped, verify_stream
 
 __all__ = ["Values", "check_stored", "check_sums", "metaimage_values", "nrrd_values"]
 
-MAX_HEADER_BYTES = 1 << 24  # largest header in bytes; headers may list many segments
+MAX_HEADER_BYTES = 1 << 24  # headers may list many segments
 MAX_FILES = 1 << 16
 # Largest number of bytes of values per stored byte. One character of text may become eight bytes.
 UNPACKING = {"raw": 1, "text": 8, "packed": DEFLATE_RATIO}

@@ -39,7 +39,7 @@ from probdice.files.sources import is_store, is_url
 
 __all__ = ["ZARR", "NewStore", "ZarrArray", "is_upright"]
 
-MAX_CHUNKS_PER_AXIS = 1 << 20  # largest number of chunks along an axis
+MAX_CHUNKS_PER_AXIS = 1 << 20
 # Largest size of a chunk in bytes, and largest ratio of the size of a larger chunk to its image.
 MAX_CHUNK_BYTES, MAX_CHUNK_RATIO = 1 << 25, 8
 EDGE = {1: 2**20, 2: 1024, 3: 128}  # edge length of written chunks, by the number of axes

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MAX_TABLE_PAIRS", "Floats", "Integers", "Overlap", "Pairs", "Regions"]
 
-FORMAT_VERSION = 1  # version of the format of save and to_dict
+FORMAT_VERSION = 1  # of save and to_dict
 TIE = 1e-12  # smaller differences between scores are rounding errors
 MAX_TABLE_PAIRS = 2**27  # largest number of pairs of regions in a table, at 8 bytes per pair
 COMPACTION_PAIRS = 2**20  # number of pairs that are collected before overlaps are added
@@ -133,7 +133,7 @@ class Overlap:
 
     @cached_property
     def overlaps(self) -> Floats:
-        """The overlap o_ij of every overlapping pair, in the order of `overlapping`."""
+        """The overlap o_ij of every overlapping pair, in the order of `pairs`."""
         return self.pairs.savings * (self.unit / self.pixels)
 
     def costs(self, rows: Integers, columns: Integers, savings: NDArray[Any]) -> NDArray[Any]:

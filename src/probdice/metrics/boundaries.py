@@ -56,7 +56,7 @@ def boundaries_of(
 
     Parameters
     ----------
-    images : Images
+    images : SegmentationPair
         The images of a comparison. Distances are in millimetres if the reference has a geometry,
         and in pixels otherwise.
     regions : Both
@@ -128,7 +128,7 @@ def union_boundaries(
 
     Parameters
     ----------
-    images : Images
+    images : SegmentationPair
         The images of a comparison.
     unions : sequence of Union
         The regions of both sides that form each derived region.

@@ -1,8 +1,8 @@
 """Boundary distances in tables and rankings of an evaluation.
 
-If a region is missing on one side (for probabilities, at any level), the mean distance of the case
-is infinite, unless a penalty distance is set. Additional columns contain the mean of the finite
-values and the number of infinite values.
+If a region is missing on one side (for probabilities, at any threshold level), the mean distance of
+the case is infinite, unless a penalty distance is set. Additional columns contain the mean of the
+finite values and the number of infinite values.
 """
 
 from collections.abc import Iterable, Sequence
@@ -26,8 +26,7 @@ __all__ = [
     "derived_boundary_rows",
 ]
 
-# The column with the number of groups with an infinite distance.
-INFINITE_COLUMN = "infinite_distances"
+INFINITE_COLUMN = "infinite_distances"  # the number of groups with an infinite distance
 
 
 def boundary_names(tolerances: Iterable[float]) -> tuple[str, ...]:

@@ -27,16 +27,16 @@ __all__ = ["Boundaries", "BoundaryMean", "GroupLabels"]
 Floats = NDArray[np.float64]
 GroupLabels = Sequence[tuple[Label, ...]]  # the labels of each group
 
-MAX_PRINTED_GROUPS = 12  # largest number of groups in a printed result
+MAX_PRINTED_GROUPS = 12
 
 
 @dataclass(frozen=True)
 class BoundaryMean:
     """The mean of one measure over groups.
 
-    A region that is missing on one side (for probabilities, at any level) has an infinite distance.
-    Without a penalty distance, a mean that includes such a region is also infinite, because
-    excluding the region would reward a prediction that misses it.
+    A region that is missing on one side (for probabilities, at any threshold level) has an infinite
+    distance. Without a penalty distance, a mean that includes such a region is also infinite,
+    because excluding the region would reward a prediction that misses it.
 
     Attributes
     ----------
@@ -92,7 +92,8 @@ class Boundaries:
     groups : Both
         Per side, the labels of every group.
     counted : ndarray of bool
-        The groups that are included in means.
+        Whether each group is included in `means`. In a comparison, the background group and faint
+        groups are not included.
     unit : {"mm", "pixels"}
         The unit of distances and tolerances. The unit is pixels if the images have no geometry.
     percentiles : tuple of float

@@ -37,7 +37,7 @@ Table = Literal["reference", "prediction", "pairs"]
 # The thresholds of the 2018 Data Science Bowl and of COCO: 0.5, 0.55, … 0.95, rounded.
 THRESHOLDS = tuple(round(0.5 + 0.05 * k, 2) for k in range(10))
 CURVE = tuple(round(0.05 * k, 2) for k in range(21))
-MAX_PRINTED_SPLITS = 5  # largest numbers of splits and of merges in a printed result
+MAX_PRINTED_SPLITS = 5  # and the same number of merges
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -142,20 +142,20 @@ REGISTRY: dict[str, Measure] = {
             "mean_dice",
             "mean Dice",
             lambda result: result.mean_dice,
-            remark="over all groups of a case; unmatched regions count as 0",
+            remark="over all groups of a case except faint groups; unmatched regions count as 0",
         ),
         Measure(
             "lowest_dice",
             "lowest Dice",
             lambda result: result.lowest_dice,
-            remark="over all groups of a case; unmatched regions count as 0",
+            remark="over all groups of a case except faint groups; unmatched regions count as 0",
         ),
         Measure(
             "foreground_dice",
             "foreground Dice",
             lambda result: result.foreground_dice,
             needs_background=True,
-            remark="mean over all groups of a case except the background",
+            remark="mean over all groups of a case except the background and faint groups",
         ),
         Measure(
             "pooled_dice",

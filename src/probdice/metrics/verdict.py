@@ -159,7 +159,7 @@ def largest_pair(comparison: Comparison) -> Group | None:
 
 
 def mean_without(comparison: Comparison, excluded_group: Group) -> float:
-    """Return the mean Dice except faint groups and `excluded_group`; NaN if none remain."""
+    """Return the mean Dice of all groups except faint ones and `excluded_group`; NaN if none."""
     dice = [
         group.dice for group in comparison.groups if group != excluded_group and not group.faint
     ]

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 __all__ = ["ComparisonWidget"]
 
 WIDTH = 360  # pixels
-MEASURED_ROWS = 50  # number of rows that determine the width of columns
+MEASURED_ROWS = 50  # rows that determine the width of columns
 
 
 class ComparisonWidget(QWidget):

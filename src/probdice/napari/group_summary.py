@@ -16,7 +16,7 @@ from probdice.text.formatting import decimal, quantity
 
 __all__ = ["DICE", "GroupColumn", "GroupSummary", "volume_unit"]
 
-MAX_CELL_LABELS = 4  # largest number of labels of a group in one cell
+MAX_CELL_LABELS = 4
 NOTES = 5  # largest number of notes below the table; the report lists all notes
 DICE = 2  # index of the Dice column
 # Size of a pixel in mm³ or mm² below which volumes are shown in µm³ or µm².

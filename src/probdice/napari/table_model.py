@@ -13,7 +13,7 @@ from probdice.napari.group_summary import GroupColumn, GroupSummary
 
 __all__ = ["GroupTable"]
 
-MAX_TOOL_TIP_LABELS = 50  # largest number of labels of a group in a tool tip
+MAX_TOOL_TIP_LABELS = 50
 
 Root = QModelIndex()
 

@@ -20,7 +20,7 @@ from probdice.paper.survey import data_address, write_scores, write_survey
 from probdice.report.rendering import render, write_page
 from probdice.version import __version__
 
-FORMAT_VERSION = 2  # version of numbers.json
+FORMAT_VERSION = 2  # of numbers.json
 DOTS_PER_INCH = 110
 
 

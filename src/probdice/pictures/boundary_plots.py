@@ -34,7 +34,7 @@ __all__ = ["draw_boundaries"]
 MAX_OUTLINED_GROUPS = 24  # groups with outlines in the slices
 CURVES = 6  # groups with a histogram
 BINS = 40
-REGION_OPACITY = 0.3  # opacity of the regions behind the outlines
+REGION_OPACITY = 0.3  # behind the outlines
 MAX_NAME_LENGTH = 36  # characters per name
 NO_OTHER = "#555555"  # outlines of regions that are absent from the other side
 

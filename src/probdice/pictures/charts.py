@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["draw_correspondence", "draw_histogram", "draw_slices", "means_along"]
 
-MAX_DRAWN_PIXELS = 2**21  # largest number of pixels whose f is drawn
+MAX_DRAWN_PIXELS = 2**21  # whose f is drawn
 BINS = 50
 NO_OVERLAP_DASHES = 0, (2.0, 1.5)  # dash pattern for pairs that share no pixel
 EXTRA_HEIGHT = 1.1  # inches for headings and legend

@@ -43,8 +43,8 @@ __all__ = [
     "draw_views",
 ]
 
-MAX_PICTURE_PIXELS = 2**20  # largest number of pixels of a picture
-MAX_SEARCHED_PIXELS = 2**21  # largest number of pixels that are searched for the worst place
+MAX_PICTURE_PIXELS = 2**20
+MAX_SEARCHED_PIXELS = 2**21  # searched for the worst place
 LEGEND = 16  # largest number of groups in a legend
 MAX_LEGEND_LENGTH = 44  # characters per legend entry
 FLAT_ASPECT = 0.15  # height of a one-dimensional image, relative to its width

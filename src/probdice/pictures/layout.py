@@ -20,7 +20,7 @@ __all__ = ["MATCHED", "MERGED", "Layout", "Link", "Node", "arrange", "width_of"]
 
 MATCHED, MERGED = "#0072B2", "#009E73"  # blue and green, as in the paper
 MAX_NODES = 8  # largest number of nodes per side of a group if not all nodes fit
-UNKNOWN_DICE_WIDTH = 2.0  # width of a line with unknown Dice
+UNKNOWN_DICE_WIDTH = 2.0  # of a line
 
 
 @dataclass(frozen=True)

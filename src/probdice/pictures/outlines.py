@@ -21,7 +21,7 @@ __all__ = ["DISTANCE_COLOURS", "Outline", "distance_scale", "outlines_of", "stor
 DISTANCE_COLOURS = ("#3895FF", "#967AF0", "#D658C4", DIFFERENT)  # near to far
 # Percentile of the distances at which the scale ends if the largest is far above it.
 SCALE_PERCENTILE = 99.0
-# The scale ends at the largest distance if this is at most CLOSE × the percentile.
+# The scale ends at the largest distance if this is at most this multiple of the percentile.
 MAX_SCALE_RATIO = 1.5
 
 Floats = NDArray[np.float64]

@@ -9,7 +9,7 @@ from probdice.data.surface import Surface
 
 __all__ = ["SurfaceView", "painted", "views_of"]
 
-SAMPLES_PER_PIXEL = 2  # samples per pixel along each axis
+SAMPLES_PER_PIXEL = 2  # along each axis
 NO_VERTEX = -1  # vertex of a pixel outside the surface
 AMBIENT = 0.55  # brightness of a surface that faces sideways
 BATCH = 1 << 21  # pairs of a triangle and a sample tested at once, which limits memory

@@ -37,7 +37,7 @@ __all__ = [
     "worst_place",
 ]
 
-SORT_BATCH = 2**16  # number of pixels sorted at once
+SORT_BATCH = 2**16  # pixels
 MAX_INT16_REGIONS = 2**15  # largest number of regions whose indices fit into two bytes
 NEIGHBOURHOOD = 8  # the worst place is in the worst box, about an eighth of the image per axis
 
@@ -262,9 +262,10 @@ def _block_pixels(
 def _ranks(
     positions: NDArray[np.int64], inside: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Find places in the sorted array `inside`.
+    """Look up `positions` in the sorted array `inside`.
 
-    Return the ranks of the places that it contains, and a mask of these places.
+    Return the indices in `inside` of the positions that it contains, and a mask of `positions` that
+    is true for them.
     """
     if not inside.size:
         return positions[:0], np.zeros(positions.shape, np.bool_)

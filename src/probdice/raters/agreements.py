@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 __all__ = ["FORMAT_VERSION", "AgainstOthers", "Agreement"]
 
-FORMAT_VERSION = 1  # version of the format of to_dict and to_json
-MAX_PRINTED_REGIONS = 20  # largest number of regions in the text
+FORMAT_VERSION = 1  # of to_dict and to_json
+MAX_PRINTED_REGIONS = 20
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FORMAT_VERSION", "Consensus", "Rater", "consensus_of"]
 
-FORMAT_VERSION = 1  # version of the format of to_dict and to_json
+FORMAT_VERSION = 1  # of to_dict and to_json
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,10 +24,10 @@ from probdice.raters.panel import Common
 __all__ = ["FUSIONS", "Evidence", "Fusion", "Model", "expected_counts", "staple"]
 
 STEP = 1e-7  # largest change of θ at convergence, as in ITK
-MAX_TABLE_ITERATIONS = 100_000  # maximum number of iterations over a table of combinations
-MAX_PIXEL_ITERATIONS = 200  # maximum number of iterations over pixels
+MAX_TABLE_ITERATIONS = 100_000  # over a table of combinations
+MAX_PIXEL_ITERATIONS = 200
 BATCH = 2**21  # number of probabilities in memory at once
-MAX_CONFUSION_ENTRIES = 2**26  # maximum number of entries of all confusion matrices together
+MAX_CONFUSION_ENTRIES = 2**26  # of all confusion matrices together
 
 
 @dataclass(frozen=True, eq=False)

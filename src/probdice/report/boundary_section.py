@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["BoundaryRow", "BoundarySection", "boundary_section"]
 
 MAX_OUTLINED_GROUPS = 24  # groups with a histogram and outlines in the images
-MAX_TABLE_ROWS = 2000  # largest number of groups in the table
+MAX_TABLE_ROWS = 2000  # groups
 BINS = 32  # number of bins of a histogram
 HEIGHT = 20  # height of a histogram
 

@@ -42,7 +42,7 @@ __all__ = ["EvaluationPage", "evaluation_page"]
 
 DIGITS = 3  # digits of numbers in sentences
 MAX_VERDICT_LENGTH = 230  # largest number of characters of the verdict, about two lines
-MAX_TABLE_ROWS = 2000  # largest number of rows of a table
+MAX_TABLE_ROWS = 2000
 
 
 @dataclass(frozen=True)

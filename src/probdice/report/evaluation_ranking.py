@@ -152,14 +152,14 @@ def places_by_measure(summary: dict[str, Any], colours: dict[str, str]) -> Table
         measure_words(summary, key)[0]: content["ranks"]
         for key, content in summary["measures"].items()
     }
-    return _places("BackgroundIndices by measure", places, next(iter(places.values())), colours)
+    return _places("Places by measure", places, next(iter(places.values())), colours)
 
 
 def places_by_scheme(summary: dict[str, Any], colours: dict[str, str]) -> Table:
     """Return the place of every method under every scheme. The winner may depend on the scheme."""
     ranking = summary["ranking"]
     about = _agreement(ranking["scheme_agreement"])
-    title = "BackgroundIndices by ranking scheme"
+    title = "Places by ranking scheme"
     return _places(title, ranking["schemes"], ranking["ranks"], colours, about)
 
 

@@ -22,7 +22,7 @@ LEVELS = (4095, 255)  # possible largest stored values; the first that fits the 
 RANGE = (0.02, 99.98)  # percentiles between which values are stored
 WINDOW = (1.0, 99.0)  # percentiles of foreground values that limit the initial window
 WINDOW_EXTENT = 2.5  # extent of the initial window beyond the quartiles, in interquartile ranges
-MAX_SAMPLED_VALUES = 2**20  # values sampled for percentiles
+MAX_SAMPLED_VALUES = 2**20  # for percentiles
 SLICES = 8  # slices that estimate the compressed size
 SIZE_ESTIMATE_TOLERANCE = 1.3  # an estimate above this multiple of the limit is too large
 

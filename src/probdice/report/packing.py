@@ -38,13 +38,13 @@ __all__ = ["Pixels", "pixels_of"]
 MAX_BYTES = 6_000_000  # size limit of both sides and f together, before base64 encoding
 MAX_BYTES_WITH_IMAGES = 7_000_000  # the same limit including background images
 MIN_IMAGE_BYTES = 400_000  # bytes guaranteed for each background image
-MAX_LABEL_PIXELS = 2**27  # largest number of pixels of label maps
+MAX_LABEL_PIXELS = 2**27  # of label maps
 MAX_PROBABILITY_PIXELS = 2**23  # largest number of pixels with probabilities
 MAX_PROBABILITIES = 2**25  # largest number of probabilities read per side
 MIN_ESTIMATED_PIXELS = 2**20  # number of pixels from which a few slices are compressed first
 SLICES = 8  # approximate number of slices that estimate the compressed size
 SIZE_ESTIMATE_TOLERANCE = 1.3  # an estimate above this multiple of the limit is too large
-MAX_REGIONS_PER_PIXEL = 6  # largest number of regions stored per pixel
+MAX_REGIONS_PER_PIXEL = 6
 MAX_DISTINCT_REGIONS = 4096  # largest number of regions of a side that images distinguish
 DIGITS = ((2**21, 4), (2**23, 3))  # (largest number of stored values, digits); otherwise 2
 

@@ -59,7 +59,7 @@ NO_SURFACE = (
     ".",
 )
 
-MAX_TABLE_ROWS = 2000  # largest number of groups in the table
+MAX_TABLE_ROWS = 2000  # groups
 # Largest number of matched groups, and of unmatched ones per side, in the plot.
 MAX_PLOTTED_ROWS = 500
 # A side with more unmatched regions shows only the first; a list contains the others.
@@ -67,9 +67,9 @@ MAX_SEPARATE_UNMATCHED = 3
 TOP_NOTES = 2  # largest number of notes at the top of the page
 MAX_JSON_BYTES = 1_000_000  # largest compressed result in a page, in bytes before base64
 MAX_PRINTED_ROWS = 30  # diagrams with more rows are not printed
-MAX_DIAGRAM_NAME_LENGTH = 18  # largest number of characters of a name in the diagram
-ROW_HEIGHT = 38  # height of a region in the diagram
-HEADING_HEIGHT = 34  # height of the column headings in the diagram
+MAX_DIAGRAM_NAME_LENGTH = 18  # characters
+ROW_HEIGHT = 38  # of a region in the diagram
+HEADING_HEIGHT = 34  # of the column headings in the diagram
 
 
 @dataclass(frozen=True)

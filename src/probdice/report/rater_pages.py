@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 
 __all__ = ["RatersPage", "raters_page", "write_consensus"]
 
-MAX_TABLE_ROWS = 200  # largest number of common regions in the table
-MAX_NAMED_RATERS = 6  # largest number of raters that the subtitle names
+MAX_TABLE_ROWS = 200  # common regions
+MAX_NAMED_RATERS = 6  # in the subtitle
 MATRIX_DIGITS = 3
 # Smallest range of scores for which the verdict names the rater who agrees least.
 MIN_SCORE_RANGE = 0.05
@@ -212,7 +212,7 @@ def _overlap(agreement: Agreement, words: PixelWords) -> list[str]:
         return [f"{overlap}, {agreeing}"]
     if dice < HIGH_DICE and explained >= HIGH_EXPLAINED_SHARE:
         share = percent(explained, 0)
-        return [overlap, f"the same regions, split differently ({share} explained)"]
+        return [overlap, f"the same regions, split differently (mean explained share {share})"]
     return [overlap]
 
 

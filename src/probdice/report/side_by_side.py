@@ -44,7 +44,7 @@ __all__ = ["CaseSlices", "MethodPanel", "PageLink", "write_side_by_side"]
 MAX_LABEL_LAYER_PIXELS = 2**21  # largest number of pixels per layer of label maps
 MAX_PROBABILITY_LAYER_PIXELS = 2**19  # the same if a side has probabilities
 UNMATCHED = "#4D4D4D"  # colour of unmatched prediction regions
-MAX_LEGEND_REGIONS = 16  # largest number of regions in the legend
+MAX_LEGEND_REGIONS = 16
 
 
 @dataclass(frozen=True)

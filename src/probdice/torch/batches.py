@@ -75,7 +75,10 @@ class Batch:
         return replace(self, values=self.values[index])
 
     def probabilities(self) -> "Batch":
-        """Return the batch with one probability per region; label maps remain unchanged."""
+        """Return the batch with one channel of probabilities per region.
+
+        Label maps remain unchanged.
+        """
         if self.crisp:
             return self
         values = self.values

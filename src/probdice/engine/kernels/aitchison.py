@@ -165,10 +165,10 @@ def _logits(
 ) -> bool:
     """Write the logits of the listed regions; return whether a region is absent from a pixel.
 
-    `survey_rest` computes `largest` and `rest`. A region that is absent from a pixel has the logit
-    `absent`, which is infinite, with opposite signs on the two sides, so that f with any logit of
-    the other side is exactly 0. The total loss of each listed region against an empty region is
-    written to `losses`. With a floor, the loss at every pixel is written to `alones`.
+    `survey_rest` computes `largest` and `rest`. At a pixel from which a region is absent, its logit
+    is set to `absent`: −∞ on one side and +∞ on the other. f of this logit and any logit of the
+    other side is therefore exactly 0. The total loss of each listed region against an empty region
+    is written to `losses`. With a floor, the loss at every pixel is written to `alones`.
     """
     real = rows.dtype.type
     one, none, unit = real(1), real(0), real(UNIT)

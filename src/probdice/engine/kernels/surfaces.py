@@ -22,9 +22,9 @@ Bytes = NDArray[np.uint8]
 Codes = NDArray[np.int32]
 Integers = NDArray[np.int64]
 
-NO_SET = -1  # set number of pixels that are in no set or beyond the border of the image
-EXCLUDED_SET = -2  # set number of excluded pixels
-MAX_LEVELS = 64  # largest number of levels of a pyramid
+NO_SET = -1  # also beyond the border of the image
+EXCLUDED_SET = -2
+MAX_LEVELS = 64  # of a pyramid
 BRICK = 2**12  # number of cells in a brick
 
 
