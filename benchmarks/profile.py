@@ -171,7 +171,7 @@ def case() -> Iterator[Row]:
         files = {"reference": (paths[0],), "prediction": (paths[1],), "mask": ()}
         job = Job("case0", "prediction", files, {})
         inputs = inputs_of(job, Both(None, None), verify=False)
-        request = Request(job, CompareOptions.of(), inputs, files_of(job, folder))
+        request = Request(job, CompareOptions.of(), inputs, files_of(job, folder), "")
         sides = [np.ascontiguousarray(np.moveaxis(_values(path), -1, 0)) for path in paths]
         images = SegmentationPair(*map(Segmentation.from_probabilities, sides), None, 1)
         keys = Both(*(np.arange(len(side)) for side in sides))
