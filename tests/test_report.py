@@ -873,7 +873,7 @@ def test_the_page_of_all_methods_opens_at_the_worst_region_of_the_worst_method(t
     assert slices.worst.name == "missed"
     row, column = slices.content["mark"]
     assert 30 <= row < 36 and 30 <= column < 36
-    write_side_by_side(slices, tmp_path / "all.html", [], {})
+    write_side_by_side(slices, "truth", tmp_path / "all.html", [], {})
     words = " ".join(Reader((tmp_path / "all.html").read_text(encoding="utf-8")).words)
     assert "largest difference of “missed”" in words
     assert "Lowest: “missed”" in words

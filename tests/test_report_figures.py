@@ -194,7 +194,7 @@ def test_the_page_of_all_methods_has_a_verdict_a_legend_and_a_mark(tmp_path):
     assert slices.content["mark"] == (0, 1)
     assert slices.content["frame"] == [[0, 1], [0, 3]]
     assert slices.legend == {"1": PALETTE[0], "2": PALETTE[1]}
-    write_side_by_side(slices, tmp_path / "page.html", [], {})
+    write_side_by_side(slices, "truth", tmp_path / "page.html", [], {})
     text = (tmp_path / "page.html").read_text(encoding="utf-8")
     # By hand: 6/7 and 8/9 for near, 4/6 and 8/10 for far.
     assert (

@@ -290,12 +290,12 @@ def united_regions(parts: Sequence[Regions], side: Side) -> tuple[Regions, list[
                 f"cannot be added. Use the same kind of segmentation in all overlaps."
             )
         if not first.crisp and (regions.numbers, regions.labels) != (first.numbers, first.labels):
-            found = f"{first.labels} and {regions.labels}"
+            difference = f"{first.labels} and {regions.labels}"
             if regions.labels == first.labels:
-                found = f"{first.labels} with the labels {first.numbers} and {regions.numbers}"
+                difference = f"{first.labels} with the labels {first.numbers} and {regions.numbers}"
             raise InputError(
                 f"{side}: overlaps of probabilities with different regions cannot be added: found "
-                f"{found}"
+                f"{difference}"
             )
         for key, name in regions.names.items():
             if names.setdefault(key, name) != name:

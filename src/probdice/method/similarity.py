@@ -254,10 +254,12 @@ def problem_with_parameters(similarity: Similarity) -> str:
         if name not in parameter_names and not isinstance(getattr(cls, name, None), cached_property)
     ]
     if other_names or not frozen:
-        found = f"the attributes {', '.join(other_names)}" if other_names else "a mutable dataclass"
+        problem = (
+            f"the attributes {', '.join(other_names)}" if other_names else "a mutable dataclass"
+        )
         return (
             f"{cls.__name__} must be a frozen dataclass whose fields are its parameters, found "
-            f"{found}. Decorate the class with @dataclass(frozen=True), and declare every "
+            f"{problem}. Decorate the class with @dataclass(frozen=True), and declare every "
             f"parameter as a field, such as k: float = 1.0."
         )
     try:

@@ -159,9 +159,9 @@ def draw_overlap(comparison: Comparison, request: PlotRequest) -> Figure:
     label = measure if step == 1 else f"{measure}, the highest of {step} × {step} pairs"
     colour_bar(image, [ax], label=label)
     width, height = canvas.inches(EXTRA_SIZE)
-    room = height / rows, width / columns
-    _name(canvas, comparison, matrix, room)
-    if step == 1 and min(room) >= MIN_NUMBERED_CELL:
+    cell_size = height / rows, width / columns
+    _name(canvas, comparison, matrix, cell_size)
+    if step == 1 and min(cell_size) >= MIN_NUMBERED_CELL:
         for (i, j), share in np.ndenumerate(matrix.cells):
             if not np.isnan(share):
                 colour = "white" if share > 0.55 else "black"
@@ -204,11 +204,11 @@ def _size(rows: int, columns: int) -> tuple[float, float]:
 
 
 def _name(
-    canvas: Canvas, comparison: Comparison, matrix: Matrix, room: tuple[float, float]
+    canvas: Canvas, comparison: Comparison, matrix: Matrix, cell_size: tuple[float, float]
 ) -> None:
     """Write the names of regions at the edges, or the number of regions if the names do not fit."""
     ax = canvas.axes[0]
-    for side, axis, inches in zip(SIDES, (ax.yaxis, ax.xaxis), room, strict=True):
+    for side, axis, inches in zip(SIDES, (ax.yaxis, ax.xaxis), cell_size, strict=True):
         regions, order = comparison.overlap.side(side), matrix.order[side]
         if inches >= MIN_NAMED_ROW:
             axis.set_label_text(side)

@@ -147,14 +147,17 @@ class RaterLabels:
         if applies:
             return None
         counterparts = {rater_regions.counterpart(label) for rater_regions in self.regions.values()}
-        found = sorted(str(counterpart) for counterpart in counterparts - {None})
-        if len(found) == 1:
+        candidates = sorted(str(counterpart) for counterpart in counterparts - {None})
+        if len(candidates) == 1:
             return next(counterpart for counterpart in counterparts if counterpart is not None)
+        others = f"different {other_kind}s ({listed(candidates)})"
+        if not candidates:
+            others = f"no {other_kind}s"
         raise InputError(
             named_background(Both(label, label)),
             f": no region of {name} ({listed(regions.labels)}) has this {kind}, and the other "
-            f"raters' regions with this {kind} have {'different' if found else 'no'} {other_kind}s"
-            f"{f' ({listed(found)})' if found else ''}. Use the {other_kind} of the background.",
+            f"raters' regions with this {kind} have {others}. Use the {other_kind} of the "
+            f"background.",
         )
 
     def _unused_numbers(self, side: Segmentation) -> Iterator[int]:

@@ -138,7 +138,8 @@ def write_case_pages(
         if (case, ALL_METHODS) in names:
             method_pages = {shortened(m): quote(names[c, m]) for c, m in selection if c == case}
             links = _links(path, names, selection, case, ALL_METHODS)
-            write_side_by_side(slices, folder / names[case, ALL_METHODS], links, method_pages)
+            file = folder / names[case, ALL_METHODS]
+            write_side_by_side(slices, _reference_name(evaluation), file, links, method_pages)
             pages[case, ALL_METHODS] = quote(f"{folder.name}/{names[case, ALL_METHODS]}")
     if problems:
         suffix = (

@@ -172,14 +172,19 @@ class CaseSlices:
 
 
 def write_side_by_side(
-    slices: CaseSlices, path: Path, links: Sequence[PageLink], pages: dict[str, str]
+    slices: CaseSlices,
+    reference: str,
+    path: Path,
+    links: Sequence[PageLink],
+    pages: dict[str, str],
 ) -> None:
     """Write the page. The methods are in the order of the links.
 
-    `pages` contains the addresses of the pages of individual methods by name.
+    `reference` is the name of the reference. `pages` contains the addresses of the pages of
+    individual methods by name.
     """
     order = {link.text: number for number, link in enumerate(links)}
-    methods = f"{len(slices.panels)} methods and the reference"
+    methods = f"{len(slices.panels)} methods compared with {reference}"
     page = {
         "title": f"{shortened(slices.case, 200)}: {methods}",
         "verdict": _verdict(slices.panels),

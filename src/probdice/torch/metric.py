@@ -394,12 +394,13 @@ class RegionDice(Metric):
         incoming_state : RegionDice or dict
             Another metric, or its ``metric_state``.
         """
-        state, found = incoming_state, ""
+        state, other_options = incoming_state, ""
         if not isinstance(state, dict):
-            state, found = state.metric_state, f", found {state.extra_repr()}"
+            state, other_options = state.metric_state, f", found {state.extra_repr()}"
         if not torch.equal(state["options_digest"].cpu(), self._digest()):
             raise InputError(
-                f"a metric with other options cannot be added: expected {self.extra_repr()}{found}"
+                f"a metric with other options cannot be added: expected {self.extra_repr()}"
+                f"{other_options}"
             )
         super().merge_state(incoming_state)
         self._computed = None  # otherwise torchmetrics would return the previous result
