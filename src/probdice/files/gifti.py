@@ -220,11 +220,14 @@ def _answer(image: Any) -> ReaderResult:
         structure = structure or array.meta.get(STRUCTURE) or ""
         maps.append((int(array.intent), str(array.meta.get("Name") or "")))
         arrays.append(np.asarray(array.data))
+    labels = image.labeltable.labels
+    if any(label is None for label in labels):  # nibabel's result for nested elements
+        raise corrupt("its table of labels contains a label inside another label")
     value: _Value = {
         "maps": maps,
         "labels": [
             (int(one.key), str(one.label or ""), one.red, one.green, one.blue, one.alpha)
-            for one in image.labeltable.labels
+            for one in labels
         ],
         "structure": str(structure),
         "description": str(image.meta.get(DESCRIPTION) or ""),
