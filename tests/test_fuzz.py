@@ -51,7 +51,9 @@ def test_regression_files_cause_no_fault(file: str, tmp_path: Path) -> None:
     part = name.partition("-")[2]  # of a store where it is in a folder
     seed = Seed(part.partition("/")[0], (REGRESSIONS / file).read_bytes(), part=part)
     (tmp_path / part).parent.mkdir(exist_ok=True)
-    assert executed(TARGETS[target], seed, seed.content, tmp_path).faults == ()
+    # The first execution imports libraries, whose memory would be a fault.
+    _, run = (executed(TARGETS[target], seed, seed.content, tmp_path) for _ in range(2))
+    assert run.faults == ()
 
 
 def test_random_comparisons_agree_with_the_reference_implementation() -> None:
