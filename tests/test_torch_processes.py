@@ -36,6 +36,9 @@ def one_of_two(rank, folder):
         model = torch.nn.parallel.DistributedDataParallel(network())
         trained(model, *(side[rank::2] for side in stripes()))
         torch.save((values, model.module.state_dict()), f"{folder}/results{rank}.pt")
+        # If the model held the last reference to the process group, deleting the model later would
+        # wait for threads that need the interpreter lock.
+        del model
     finally:
         torch.distributed.destroy_process_group()
 
