@@ -128,13 +128,14 @@ def test_agree_has_options_for_matching_and_similarity(files):
     assert json.loads(done.out)["score"] == expected.score.tolist()
 
 
-def test_raters_with_equal_file_names_are_named_by_path(tmp_path):
+def test_raters_with_equal_file_names_are_named_by_the_ends_of_their_paths(tmp_path):
     paths = []
     for name, labels in RATERS.items():
         (tmp_path / name).mkdir()
         np.save(tmp_path / name / "case.npy", labels)
         paths.append(tmp_path / name / "case.npy")
-    assert json.loads(run("agree", *paths, "--json", "-").out)["raters"] == [str(p) for p in paths]
+    names = [f"{name}/case.npy" for name in RATERS]
+    assert json.loads(run("agree", *paths, "--json", "-").out)["raters"] == names
 
 
 def test_invalid_files_are_rejected(files, tmp_path):

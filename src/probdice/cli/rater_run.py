@@ -13,7 +13,7 @@ from probdice.cli.parameters import argument, check_options, flag, option
 from probdice.cli.progress import ProgressDisplay
 from probdice.cli.streams import print_text
 from probdice.options import CompareOptions
-from probdice.text.formatting import decimal
+from probdice.text.formatting import decimal, short_paths
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -210,15 +210,15 @@ class RaterRun:
 def names_of(files: Sequence[str]) -> list[str]:
     """Return a unique name for every rater: the file name without suffixes.
 
-    If these names are not unique, return the file names or, if they are not unique either, the
-    paths.
+    If these names are not unique, return the file names, the ends of the paths that distinguish the
+    files, or the whole paths.
     """
     if len(set(files)) < len(files):
         raise typer.BadParameter("a file occurs twice; list every rater once", param_hint="FILES")
     file_names = [PurePath(file).name for file in files]
-    for names in ([name.split(".")[0] for name in file_names], file_names):
+    for names in ([name.split(".")[0] for name in file_names], file_names, short_paths(*files)):
         if len(set(names)) == len(names) and all(names):
-            return names
+            return list(names)
     return list(files)
 
 
